@@ -1,23 +1,28 @@
 //! Admission: webhooks and policies that decide over a request.
 //!
 //! Owns which requests webhooks and policies are asked about, and in which order: mutating
-//! webhooks, then policies, then validating webhooks. Policies are evaluated here, under the lock;
-//! what webhooks are asked is a question of the request. Must not know how an object is stored.
+//! policies, mutating webhooks, validating policies, validating webhooks. Validating policies are
+//! evaluated here, under the lock; what the others make of a request is a question of it, because
+//! mutating policies and webhooks take turns. Must not know how an object is stored.
 //!
 //! ```text
 //! review (what is asked) <- rules, conditions (for whom) <- webhook, policy <- registered (all)
-//!     <- exchange (one call) <- dispatch (all calls)          params <- enforce (policies)
+//!     <- exchange (one call) <--------- dispatch (all that change, and all calls)
+//!     <- between (two of them), params, sight <- mutation <- dispatch          params <- enforce
 //! ```
 
+mod between;
 pub(crate) mod conditions;
 pub(crate) mod dispatch;
 mod enforce;
 mod exchange;
+mod mutation;
 mod params;
 mod policy;
 pub(crate) mod registered;
 pub(crate) mod review;
 mod rules;
+mod sight;
 mod webhook;
 
 use std::sync::Arc;
@@ -34,9 +39,6 @@ use crate::status::ApiError;
 use registered::{GROUP, Registered};
 use review::{Named, Operation, Review};
 use rules::Criteria;
-
-/// Reviews of the server itself, over which policies do not decide.
-const EXEMPT: [&str; 2] = ["authentication.k8s.io", "authorization.k8s.io"];
 
 /// Follows a write: of a webhook or a policy.
 pub(crate) fn after_write(inner: &mut Inner, kind: &Kind) {
@@ -91,19 +93,29 @@ fn options(call: &Call<'_>, operation: Operation) -> Value {
     options
 }
 
-/// Returns whether a mutating webhook may be for a request.
+/// Returns whether a mutating policy or webhook may be for a request.
 pub(crate) fn may_mutate(inner: &Inner, call: &Call<'_>, review: &Review) -> bool {
     let namespace = namespace_of(inner, review);
     let registered = call.questions.registered(&inner.registered);
-    !is_configuration(review)
-        && registered.mutating.iter().any(|webhook| {
-            webhook
-                .criteria
-                .concern(review, call.target, &inner.registry, namespace.as_deref())
-        })
+    let concerns = |criteria: &Criteria| {
+        criteria.concern(review, call.target, &inner.registry, namespace.as_deref())
+    };
+    !is_configuration(review) && mutating(registered, review).any(concerns)
 }
 
-/// Returns the object that mutating webhooks make of that of a request; `None` if there is none.
+/// Returns the criteria of all that may change the object of a request.
+fn mutating<'r>(
+    registered: &'r Registered,
+    review: &Review,
+) -> impl Iterator<Item = &'r Criteria> + use<'r> {
+    let policies = mutation::policies(registered, review).iter();
+    let webhooks = registered.mutating.iter();
+    let policies = policies.map(|policy| &policy.criteria);
+    policies.chain(webhooks.map(|webhook| &webhook.criteria))
+}
+
+/// Returns the object that mutating policies and webhooks make of that of a request; `None` if
+/// there is none.
 pub(crate) fn mutate(
     inner: &Inner,
     call: &Call<'_>,
@@ -111,11 +123,8 @@ pub(crate) fn mutate(
 ) -> Result<Option<Object>, ApiError> {
     let case = case(inner, call, review);
     let namespace = case.namespace.as_deref();
-    let mut all = case.registered.mutating.iter();
-    let is_for = all.any(|webhook| {
-        let found = webhook
-            .criteria
-            .find(&case.review, call.target, &case.registry, namespace);
+    let is_for = mutating(&case.registered, &case.review).any(|criteria| {
+        let found = criteria.find(&case.review, call.target, &case.registry, namespace);
         found.is_some()
     });
     match is_for {
@@ -124,7 +133,7 @@ pub(crate) fn mutate(
     }
 }
 
-/// Returns whether a policy or a validating webhook may be for a request.
+/// Returns whether a validating policy or webhook may be for a request.
 pub(crate) fn may_refuse(inner: &Inner, call: &Call<'_>, review: &Review) -> bool {
     let namespace = namespace_of(inner, review);
     let registered = call.questions.registered(&inner.registered);
@@ -143,13 +152,13 @@ pub(crate) fn may_refuse(inner: &Inner, call: &Call<'_>, review: &Review) -> boo
             }))
 }
 
-/// Asks policies and validating webhooks.
+/// Asks validating policies and webhooks.
 pub(crate) fn validate(inner: &Inner, call: &Call<'_>, review: Review) -> Result<(), ApiError> {
     if is_configuration(&review) {
         return Ok(());
     }
     let case = case(inner, call, review);
-    if !EXEMPT.contains(&case.review.resource.group.as_str()) {
+    if policy::are_for(&case.review) {
         enforce::check(inner, call, &case)?;
     }
     let namespace = case.namespace.as_deref();
@@ -167,7 +176,7 @@ pub(crate) fn validate(inner: &Inner, call: &Call<'_>, review: Review) -> Result
 }
 
 /// Asks everybody about a request whose object is not one of its kind: a deletion, a connection or
-/// a part such as a binding. Returns the object, as mutating webhooks leave it.
+/// a part such as a binding. Returns the object, as mutating policies and webhooks leave it.
 pub(crate) fn ask(
     inner: &Inner,
     call: &Call<'_>,

@@ -13,6 +13,7 @@ mod autoscaler;
 mod limits;
 mod node_ports;
 mod pod;
+mod policies;
 mod priority;
 mod service;
 mod small;
@@ -49,6 +50,8 @@ pub(crate) fn default(kind: Fill, new: &mut Value) {
             small::resource_claim(new.pointer_mut("/spec/spec/devices/requests"));
         }
         Fill::Nothing
+        | Fill::MutatingBinding
+        | Fill::MutatingPolicy
         | Fill::Policy
         | Fill::PolicyBinding
         | Fill::PriorityClass
@@ -102,8 +105,10 @@ pub(crate) fn fill(
         Fill::SigningRequest => small::signing_request(live, new),
         Fill::Volume => small::volume(live, new, now),
         Fill::WebhookConfiguration => return webhooks::configuration(new),
-        Fill::Policy => return webhooks::policy(new),
-        Fill::PolicyBinding => return webhooks::binding(new),
+        Fill::Policy => return policies::validating(new),
+        Fill::PolicyBinding => return policies::validating_binding(new),
+        Fill::MutatingPolicy => return policies::mutating(new),
+        Fill::MutatingBinding => return policies::mutating_binding(new),
         Fill::Nothing
         | Fill::Autoscaler
         | Fill::CronJob

@@ -98,12 +98,13 @@
 //! - Namespaces and definitions are deleted within the DELETE request, unless finalizers hold them.
 //! - Bodies and answers are JSON, YAML (except watches and discovery), or, of built-in kinds,
 //!   protobuf; never CBOR. A field of protobuf that no kind has is refused.
-//! - No admission plugins but the defaults of tolerations, priorities and new nodes, webhooks and
-//!   ValidatingAdmissionPolicies (MutatingAdmissionPolicies change nothing). A webhook is reached
-//!   by a URL; a Service leads somewhere only if it has an external name. Garbage collection, and
-//!   the deletion of what is in a namespace, ask nobody. Audit annotations are dropped.
+//! - No admission plugins but the defaults of tolerations, priorities and new nodes, webhooks,
+//!   MutatingAdmissionPolicies and ValidatingAdmissionPolicies. A webhook is reached by a URL; a
+//!   Service leads somewhere only if it has an external name. Garbage collection, and the deletion
+//!   of what is in a namespace, ask nobody. Audit annotations are dropped.
 //! - Expressions of admission know no types of their variables and no `authorizer`. No expression
-//!   may use a named format or the name of a time zone.
+//!   may use a named format or the name of a time zone. An apply configuration of a subresource
+//!   with a kind of its own (`scale`) is merged without a schema.
 //! - No watches of single objects by `/watch/` paths.
 
 mod access;

@@ -23,9 +23,25 @@ pub(crate) fn nests(value: &Value, below: usize) -> bool {
     }
 }
 
+/// Why the operations of a patch are not carried out.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Stopped {
+    /// A test of the patch does not hold.
+    Test(String),
+    Unfit(String),
+}
+
+impl From<Stopped> for String {
+    fn from(stopped: Stopped) -> String {
+        match stopped {
+            Stopped::Test(why) | Stopped::Unfit(why) => why,
+        }
+    }
+}
+
 /// Carries out the operations of a JSON patch. An error says why that is impossible; what it leaves
 /// of the object is of no use.
-pub(crate) fn operate(object: &mut Value, operations: &[PatchOperation]) -> Result<(), String> {
+pub(crate) fn operate(object: &mut Value, operations: &[PatchOperation]) -> Result<(), Stopped> {
     let level = |path: &str| path.matches('/').count();
     let mut copied = 0_usize;
     for operation in operations {
@@ -49,10 +65,14 @@ pub(crate) fn operate(object: &mut Value, operations: &[PatchOperation]) -> Resu
             PatchOperation::Remove(_) | PatchOperation::Test(_) => true,
         };
         if !fits {
-            return Err("it copies too much or nests too deep".to_owned());
+            let why = "it copies too much or nests too deep";
+            return Err(Stopped::Unfit(why.to_owned()));
         }
-        json_patch::patch_unsafe(object, std::slice::from_ref(operation))
-            .map_err(|error| error.to_string())?;
+        let done = json_patch::patch_unsafe(object, std::slice::from_ref(operation));
+        done.map_err(|error| match operation {
+            PatchOperation::Test(_) => Stopped::Test(error.to_string()),
+            _ => Stopped::Unfit(error.to_string()),
+        })?;
     }
     Ok(())
 }

@@ -97,7 +97,7 @@ fn operate(object: &mut Value, patch: &[PatchOperation]) -> Result<(), ApiError>
         );
         return Err(ApiError::new(413, "RequestEntityTooLarge", why));
     }
-    operations::operate(object, patch).map_err(|why| not_applied(&why))
+    operations::operate(object, patch).map_err(|why| not_applied(&String::from(why)))
 }
 
 /// Returns the refusal of a JSON patch that does not apply.

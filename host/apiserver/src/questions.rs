@@ -27,7 +27,7 @@ const CUT_WARNING: usize = 256;
 /// A question.
 #[derive(Clone, Debug)]
 pub(crate) enum Question {
-    /// What do mutating webhooks make of an object?
+    /// What do mutating policies and webhooks make of an object?
     Mutate(Case),
     /// Does every validating webhook allow a request?
     Validate(Case),

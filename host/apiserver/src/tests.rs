@@ -11,6 +11,7 @@ mod fuzz;
 mod garbage;
 mod kept;
 mod lists;
+mod mutations;
 mod objects;
 mod overlay;
 mod ownership;

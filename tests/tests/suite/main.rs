@@ -64,6 +64,7 @@ mod leader;
 mod level_based;
 mod lifecycle;
 mod metrics_access;
+mod mutation_policies;
 mod oci;
 mod one_generation;
 mod operations;

@@ -1,9 +1,9 @@
 //! Server-side apply and field ownership: `metadata.managedFields` as kube-apiserver keeps them.
 //!
-//! Owns the merge of an applied object into the live one, and the ownership of every field after
-//! any kind of write (sigs.k8s.io/structured-merge-diff v6 and k8s.io/apimachinery
-//! `util/managedfields`, as of Kubernetes 1.36). Must not know which kinds there are, storage,
-//! HTTP, validation or clocks.
+//! Owns the merge of an applied object into the live one, with or without a manager, and the
+//! ownership of every field after any kind of write (sigs.k8s.io/structured-merge-diff v6 and
+//! k8s.io/apimachinery `util/managedfields`, as of Kubernetes 1.36). Must not know which kinds
+//! there are, storage, HTTP, validation or clocks.
 //!
 //! ```
 //! use serde_json::json;
@@ -29,6 +29,7 @@ mod last_applied;
 mod managed;
 mod manager;
 mod merge;
+mod overlay;
 mod scale;
 mod set;
 mod shape;
@@ -42,5 +43,6 @@ mod tests;
 pub use apply::apply;
 pub use error::{ApplyError, Conflict};
 pub use manager::{Manager, RESET_MAIN, RESET_STATUS};
+pub use overlay::overlay;
 pub use scale::track_scale;
 pub use track::{keep_times, track_update};

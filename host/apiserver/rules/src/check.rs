@@ -7,6 +7,7 @@
 mod kinds;
 mod loops;
 mod macros;
+mod made;
 mod wrong;
 mod zone;
 
@@ -46,7 +47,7 @@ pub(crate) fn check(source: &str, this: &Type, old: &Type) -> Result<Checked, St
         ("self".to_owned(), this.clone()),
         ("oldSelf".to_owned(), old.clone()),
     ];
-    check_with(source, names, &[])
+    check_with(source, names, &[], false)
 }
 
 /// What an expression may use as `variables.NAME`.
@@ -58,11 +59,13 @@ pub(crate) struct Definition {
     pub depth: usize,
 }
 
-/// Parses and checks an expression with these variables and definitions.
+/// Parses and checks an expression with these variables and definitions. `patches`: it may make
+/// objects and patches.
 pub(crate) fn check_with(
     source: &str,
     names: Vec<(String, Type)>,
     definitions: &[Definition],
+    patches: bool,
 ) -> Result<Checked, String> {
     let size = source.chars().count();
     if size > LONGEST {
@@ -77,6 +80,7 @@ pub(crate) fn check_with(
     let mut checker = Checker {
         names,
         definitions: definitions.to_vec(),
+        patches,
         uses_old: false,
         depth: 0,
         deepest: 0,
@@ -110,6 +114,8 @@ struct Checker {
     names: Vec<(String, Type)>,
     /// What `variables` has, by number.
     definitions: Vec<Definition>,
+    /// Whether the expression may make objects and patches.
+    patches: bool,
     uses_old: bool,
     depth: usize,
     /// The greatest depth so far, with that of the definitions.
@@ -153,7 +159,7 @@ impl Checker {
             Expr::Call(call) => self.call(of.id, call),
             Expr::List(list) => self.list(list, false),
             Expr::Map(map) => self.map(&map.entries),
-            Expr::Struct(made) => wrong(of.id, undeclared(&made.type_name)),
+            Expr::Struct(made) => self.make(of.id, made),
             Expr::Comprehension(_) | Expr::Unspecified => wrong(of.id, "unsupported expression"),
         }
     }
@@ -220,7 +226,8 @@ impl Checker {
             && !self.names.iter().any(|(known, _)| known == space)
         {
             let qualified = format!("{space}.{name}");
-            if !signatures::of(&qualified).is_empty() {
+            let is_known = self.patches || space != "jsonpatch";
+            if is_known && !signatures::of(&qualified).is_empty() {
                 let args = self.all(&call.args)?;
                 return resolve(id, &qualified, false, args);
             }

@@ -3,6 +3,8 @@
 //! Owns its form: every name is resolved, every part has a type. Must not know how it came about,
 //! what it costs or how it is evaluated.
 
+use std::sync::Arc;
+
 use regex::Regex;
 
 use crate::types::Type;
@@ -52,6 +54,11 @@ pub(crate) enum Op {
     List(Vec<(Code, bool)>),
     /// A map; an optional value is left out if there is none.
     Map(Vec<(Code, Code, bool)>),
+    /// `Name{field: value}`; an optional field is left out if it has no value.
+    Make {
+        name: Arc<str>,
+        fields: Vec<(String, Code, bool)>,
+    },
     Loop(Box<Loop>),
     /// `of.optMap(x, body)`, or `of.optFlatMap(x, body)` if `flat`.
     IfPresent {

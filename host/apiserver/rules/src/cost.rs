@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use crate::code::{Code, Gives, Literal, Loop, Op};
 use crate::decl::Decl;
-use crate::price::{matching, of_loop};
+use crate::price::{MAKING, matching, of_loop};
 use crate::types::Type;
 
 /// Returns the largest cost of an expression whose `self` and `oldSelf` have this declared type.
@@ -151,6 +151,11 @@ impl Estimator {
                     entry: Some(entry),
                     ..Estimate::made(cost, entries.len() as u64)
                 }
+            }
+            Op::Make { fields, .. } => {
+                let costs = fields.iter().map(|(_, value, _)| self.estimate(value).cost);
+                let cost = costs.fold(MAKING, u64::saturating_add);
+                Estimate::made(cost, fields.len() as u64)
             }
             Op::Loop(each) => self.each(each),
             Op::IfPresent { of, body, .. } => {

@@ -5,6 +5,7 @@
 
 mod call;
 mod collected;
+mod made;
 
 use std::borrow::Cow;
 use std::rc::Rc;
@@ -131,6 +132,7 @@ impl<'a> Machine<'a> {
             }
             Op::List(items) => self.list(items),
             Op::Map(entries) => self.map(entries),
+            Op::Make { name, fields } => self.make(name, fields),
             Op::Loop(each) => self.each(each),
             Op::IfPresent { of, body, flat } => match self.run(of)? {
                 Val::Optional(None) => Ok(Val::Optional(None)),

@@ -1,5 +1,6 @@
 //! The validation rules of CustomResourceDefinitions (`x-kubernetes-validations`): expressions in
-//! CEL over a value and its older value; and the expressions of admission ([`Scope`]).
+//! CEL over a value and its older value; and the expressions of admission ([`Scope`]), those that
+//! make objects and patches among them.
 //!
 //! Owns what kube-apiserver makes of them: the types that a schema gives to expressions, the
 //! largest cost of a rule, which limits a schema, the evaluation within a budget, and the words of

@@ -11,8 +11,8 @@ use crate::code::Code;
 use crate::decl::OPEN;
 use crate::eval::evaluate_with;
 use crate::room::with_room;
-use crate::types::Type;
-use crate::value::{Failure, Val};
+use crate::types::{OBJECT, PATCH, Type};
+use crate::value::{Failure, Val, json};
 
 /// What one evaluation may cost.
 const CALL_BUDGET: u64 = 1_000_000;
@@ -39,6 +39,10 @@ pub enum Wanted {
     Text,
     /// A text or nothing.
     TextOrNull,
+    /// An object that is merged into another one: `Object{spec: Object.spec{replicas: 1}}`.
+    Object,
+    /// The operations of a JSON patch: `[JSONPatch{op: "remove", path: "/spec/x"}]`.
+    Patch,
 }
 
 /// What an expression gave.
@@ -59,6 +63,8 @@ pub enum Unevaluated {
     OverBudget,
     /// It failed, for this reason.
     Failed(String),
+    /// What it made cannot be used, for this reason.
+    Unfit(String),
 }
 
 impl Scope {
@@ -74,7 +80,7 @@ impl Scope {
 
     /// Adds a definition, which may use those before it. An error says what is wrong with it.
     pub fn define(&mut self, name: &str, source: &str) -> Result<(), String> {
-        let Checked { code, depth, .. } = self.checked(source)?;
+        let Checked { code, depth, .. } = self.checked(source, false)?;
         self.definitions.push(Definition {
             name: name.to_owned(),
             kind: code.kind.clone(),
@@ -86,8 +92,11 @@ impl Scope {
 
     /// Checks an expression. An error says what is wrong with it.
     pub fn compile(&self, source: &str, wanted: Wanted) -> Result<Expression, String> {
-        let code = self.checked(source)?.code;
+        let patches = matches!(wanted, Wanted::Object | Wanted::Patch);
+        let code = self.checked(source, patches)?.code;
         match (wanted, &code.kind) {
+            (Wanted::Object, kind) if is_made(kind, OBJECT) => Ok(Expression(code)),
+            (Wanted::Patch, Type::List(item)) if is_made(item, PATCH) => Ok(Expression(code)),
             (Wanted::Bool, Type::Bool)
             | (Wanted::Text, Type::String)
             | (Wanted::TextOrNull, Type::String | Type::Null | Type::Dyn) => Ok(Expression(code)),
@@ -97,11 +106,15 @@ impl Scope {
                 let known = "must evaluate to one of [string null_type]";
                 Err(format!("{known} but got {other}"))
             }
+            (Wanted::Object, other) => Err(format!("must evaluate to {OBJECT} but got {other}")),
+            (Wanted::Patch, other) => {
+                Err(format!("must evaluate to list({PATCH}) but got {other}"))
+            }
         }
     }
 
-    fn checked(&self, source: &str) -> Result<Checked, String> {
-        let check = || check_with(source, self.names.clone(), &self.definitions);
+    fn checked(&self, source: &str, patches: bool) -> Result<Checked, String> {
+        let check = || check_with(source, self.names.clone(), &self.definitions, patches);
         let checked = with_room(source.chars().count(), check).flatten();
         checked.map_err(|error| format!("compilation failed: {error}"))
     }
@@ -114,20 +127,46 @@ impl Scope {
         values: &[&Value],
         left: &mut u64,
     ) -> Result<Given, Unevaluated> {
-        let values: Result<Vec<Val<'_>>, Failure> =
+        Ok(match self.run(expression, values, left)? {
+            Val::Bool(value) => Given::Bool(value),
+            Val::String(text) => Given::Text(text.into_owned()),
+            _ => Given::Other,
+        })
+    }
+
+    /// Evaluates an expression that was compiled as [`Wanted::Object`] or [`Wanted::Patch`], like
+    /// [`Scope::evaluate`]. Returns the object, or the list of the operations.
+    pub fn make(
+        &self,
+        expression: &Expression,
+        values: &[&Value],
+        left: &mut u64,
+    ) -> Result<Value, Unevaluated> {
+        let made = self.run(expression, values, left)?;
+        json::made(&made).map_err(Unevaluated::Unfit)
+    }
+
+    fn run<'a>(
+        &'a self,
+        expression: &'a Expression,
+        values: &[&'a Value],
+        left: &mut u64,
+    ) -> Result<Val<'a>, Unevaluated> {
+        let values: Result<Vec<Val<'a>>, Failure> =
             values.iter().map(|value| Val::read(value, &OPEN)).collect();
         let values = values.map_err(|failure| Unevaluated::Failed(failure.to_string()))?;
         let budget = CALL_BUDGET.min(*left);
         let (result, cost) = evaluate_with(&expression.0, values, &self.codes, budget);
         *left = left.saturating_sub(cost);
-        match result {
-            Ok(Val::Bool(value)) => Ok(Given::Bool(value)),
-            Ok(Val::String(text)) => Ok(Given::Text(text.into_owned())),
-            Ok(_) => Ok(Given::Other),
-            Err(Failure::OverBudget) => Err(Unevaluated::OverBudget),
-            Err(failure) => Err(Unevaluated::Failed(failure.to_string())),
-        }
+        result.map_err(|failure| match failure {
+            Failure::OverBudget => Unevaluated::OverBudget,
+            failure => Unevaluated::Failed(failure.to_string()),
+        })
     }
+}
+
+fn is_made(kind: &Type, name: &str) -> bool {
+    matches!(kind, Type::Made(made) if **made == *name)
 }
 
 #[cfg(test)]

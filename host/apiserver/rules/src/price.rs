@@ -4,6 +4,9 @@
 
 use crate::code::Gives;
 
+/// What it costs to make a value with fields.
+pub(crate) const MAKING: u64 = 40;
+
 /// What it costs to go through a text of this size.
 pub(crate) fn traversal(size: u64) -> u64 {
     times(size, 0.1)

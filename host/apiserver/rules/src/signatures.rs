@@ -1,7 +1,8 @@
 //! The functions and operators that expressions can use, with the types that they take.
 //!
 //! Owns the table, which has what Kubernetes 1.36 has in the rules of definitions, except for
-//! authorization (which rules do not have) and named formats. Must not know what functions do.
+//! authorization (which rules do not have) and named formats; and the function of patches. Must not
+//! know what functions do.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -159,6 +160,7 @@ matches .matches (string, string) bool
 .join (list<string>) string
 .join (list<string>, string) string
 .format (string, list<dyn>) string
+jsonpatch.escapeKey (string) string
 strings.quote (string) string
 .find (string, string) string
 .findAll (string, string) list<string>

@@ -27,11 +27,19 @@ pub(crate) enum Type {
     Map(Box<Type>, Box<Type>),
     Optional(Box<Type>),
     Object(Arc<Decl>),
+    /// A type whose values an expression makes (`Object.spec{...}`), by its name.
+    Made(Arc<str>),
     /// A type of a library, by its name.
     Opaque(&'static str),
     /// A variable of a signature: `A` is 0.
     Variable(usize),
 }
+
+/// The name of the type of the objects that an apply configuration makes. Those of their fields
+/// begin with it: `Object.spec`.
+pub(crate) const OBJECT: &str = "Object";
+/// The name of the type of a JSON patch's operations.
+pub(crate) const PATCH: &str = "JSONPatch";
 
 /// The number of variables that a signature can have.
 pub(crate) const VARIABLES: usize = 2;
@@ -45,6 +53,7 @@ impl PartialEq for Type {
             (Type::List(a), Type::List(b)) | (Type::Optional(a), Type::Optional(b)) => a == b,
             (Type::Map(a, b), Type::Map(c, d)) => a == c && b == d,
             (Type::Object(a), Type::Object(b)) => Arc::ptr_eq(a, b),
+            (Type::Made(a), Type::Made(b)) => a == b,
             (Type::Opaque(a), Type::Opaque(b)) => a == b,
             (Type::Variable(a), Type::Variable(b)) => a == b,
             _ => std::mem::discriminant(self) == std::mem::discriminant(other),
@@ -88,7 +97,12 @@ impl Type {
     fn takes_null(&self) -> bool {
         matches!(
             self,
-            Type::Null | Type::Duration | Type::Timestamp | Type::Object(_) | Type::Opaque(_)
+            Type::Null
+                | Type::Duration
+                | Type::Timestamp
+                | Type::Object(_)
+                | Type::Made(_)
+                | Type::Opaque(_)
         )
     }
 
@@ -168,6 +182,7 @@ impl fmt::Display for Type {
             Type::Map(key, value) => write!(f, "map({key}, {value})"),
             Type::Optional(inner) => write!(f, "optional_type({inner})"),
             Type::Object(_) => f.write_str("object"),
+            Type::Made(name) => f.write_str(name),
             Type::Opaque(name) => f.write_str(name),
             Type::Variable(0) => f.write_str("A"),
             Type::Variable(_) => f.write_str("B"),

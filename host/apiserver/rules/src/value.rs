@@ -4,13 +4,16 @@
 //! values are looked into, compared and ordered. Follows k8s.io/apiserver
 //! `pkg/cel/common/valuesunstructured.go`. Must not know expressions.
 
+pub(crate) mod json;
 mod read;
 mod same;
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use ipnet::IpNet;
 use jiff::Timestamp;
@@ -19,7 +22,7 @@ use serde_json::{Map, Value};
 use crate::decl::{Decl, Listing, Shape, escape};
 use crate::uri::Uri;
 pub(crate) use same::same_keys;
-use same::{same_entries, same_fields, same_items};
+use same::{same_entries, same_fields, same_items, same_made};
 
 /// A value; of an object's data it borrows.
 #[derive(Clone, Debug)]
@@ -43,8 +46,16 @@ pub(crate) enum Val<'a> {
     Data(&'a Map<String, Value>, &'a Decl),
     /// A made map.
     Map(Rc<Vec<(Val<'a>, Val<'a>)>>),
+    Made(Rc<Made<'a>>),
     Optional(Option<Rc<Val<'a>>>),
     Opaque(Rc<Opaque>),
+}
+
+/// A value that an expression makes with a name and fields: `Object.spec{replicas: 1}`.
+#[derive(Clone, Debug)]
+pub(crate) struct Made<'a> {
+    pub name: Arc<str>,
+    pub fields: BTreeMap<&'a str, Val<'a>>,
 }
 
 /// A value of a library.
@@ -119,6 +130,7 @@ impl<'a> Val<'a> {
             Val::Kind(_) => "type",
             Val::Items(..) | Val::List(..) => "list",
             Val::Data(..) | Val::Map(_) => "map",
+            Val::Made(_) => "object",
             Val::Optional(_) => "optional_type",
             Val::Opaque(value) => match **value {
                 Opaque::Quantity(_) => "kubernetes.Quantity",
@@ -208,6 +220,7 @@ impl<'a> Val<'a> {
                     .transpose()
             }
             Val::Map(_) => self.get(&Val::String(Cow::Borrowed(name))),
+            Val::Made(made) => Ok(made.fields.get(name).cloned()),
             _ => Err(Failure::NoOverload),
         }
     }
@@ -261,6 +274,7 @@ impl<'a> Val<'a> {
             (Val::Data(..) | Val::Map(_), Val::Data(..) | Val::Map(_)) => {
                 return same_entries(self, other);
             }
+            (Val::Made(a), Val::Made(b)) => return same_made(a, b),
             (a, b) => a.order(b) == Some(Ordering::Equal),
         })
     }

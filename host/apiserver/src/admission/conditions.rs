@@ -48,17 +48,34 @@ impl Checked {
         };
         match scope.evaluate(expression, values, left) {
             Ok(given) => Some(Ok(given)),
-            // More is left than this one may cost.
-            Err(Unevaluated::OverBudget) if *left > 0 => Some(Err(format!(
-                "expression '{}' resulted in error: operation cancelled: actual cost limit exceeded",
-                self.source
-            ))),
-            Err(Unevaluated::OverBudget) => None,
-            Err(Unevaluated::Failed(why)) => Some(Err(format!(
-                "expression '{}' resulted in error: {why}",
-                self.source
-            ))),
+            Err(why) => self.failure(why, *left).map(Err),
         }
+    }
+
+    /// Evaluates an expression that makes an object or a patch.
+    pub fn make(&self, scope: &Scope, values: &[&Value], budget: u64) -> Result<Value, String> {
+        let expression = self.expression.as_ref().map_err(String::clone)?;
+        let mut left = budget;
+        let made = scope.make(expression, values, &mut left);
+        made.map_err(|why| {
+            let text = self.failure(why, left);
+            text.unwrap_or_else(|| SPENT.to_owned())
+        })
+    }
+
+    /// Returns the text of a failure. `None`: the budget is spent.
+    fn failure(&self, why: Unevaluated, left: u64) -> Option<String> {
+        let why = match why {
+            // More is left than this one may cost.
+            Unevaluated::OverBudget if left > 0 => {
+                "operation cancelled: actual cost limit exceeded".to_owned()
+            }
+            Unevaluated::OverBudget => return None,
+            Unevaluated::Failed(why) => why,
+            Unevaluated::Unfit(why) => return Some(why),
+        };
+        let source = &self.source;
+        Some(format!("expression '{source}' resulted in error: {why}"))
     }
 }
 

@@ -1,21 +1,19 @@
-//! The calls of webhooks for one request: mutating ones one after the other, validating ones at
-//! the same time.
+//! What policies and webhooks make of one request: mutating ones one after the other, validating
+//! webhooks at the same time.
 //!
 //! Owns their order, the second round after a change, and what a failed call means. Follows
 //! k8s.io/apiserver `pkg/admission/plugin/webhook/{mutating,validating}`. Must not know the form
 //! of a review.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
-
 use futures_util::future::join_all;
 use serde_json::Value;
 
+use super::between::{Between, Calls, same, turned, value};
 use super::exchange::{self, Objects, Trouble, Verdict};
+use super::mutation;
 use super::review::Review;
 use super::rules::Found;
 use super::webhook::Webhook;
-use crate::conversion;
 use crate::kinds::Target;
 use crate::object::Object;
 use crate::operations::operate;
@@ -24,24 +22,10 @@ use crate::refuse;
 use crate::state::State;
 use crate::status::ApiError;
 
-/// An object in some version, between two webhooks.
-struct Between<'c> {
-    case: &'c Case,
-    /// The version in which the object is.
-    target: Target,
-    review: Review,
-    warnings: Vec<String>,
-}
-
-/// Asks the mutating webhooks. The answer has the object that they made, in the version of the
-/// request.
+/// Lets the mutating policies and webhooks change the object of a request. The answer has what they
+/// made of it, in the version of the request.
 pub(crate) async fn mutate(state: &State, case: &Case) -> Answer {
-    let mut between = Between {
-        case,
-        target: case.target.clone(),
-        review: Review::clone(&case.review),
-        warnings: Vec::new(),
-    };
+    let mut between = Between::of(case);
     let passed = between.pass_all(state).await;
     Answer {
         outcome: passed.map(|()| between.review.object),
@@ -50,37 +34,56 @@ pub(crate) async fn mutate(state: &State, case: &Case) -> Answer {
 }
 
 impl Between<'_> {
-    /// Calls all webhooks in their order, and some of them again after a later one changed the
-    /// object.
+    /// Asks all policies and then all webhooks in their order, and some of them again after a later
+    /// one changed the object.
     async fn pass_all(&mut self, state: &State) -> Result<(), ApiError> {
         let case = self.case;
-        let (mut called, mut again) = (BTreeSet::new(), BTreeSet::new());
+        let (mut policies, mut webhooks) = (Calls::default(), Calls::default());
         for second in [false, true] {
-            let mut changed_any = false;
-            for webhook in &case.registered.mutating {
-                if second && !again.contains(webhook.id.as_str()) {
-                    continue;
-                }
-                let Some(changed) = self.pass(state, webhook).await? else {
-                    continue;
-                };
-                if changed {
-                    changed_any = true;
-                    again.append(&mut called);
-                }
-                if webhook.again {
-                    called.insert(webhook.id.as_str());
-                }
+            let changed = mutation::pass(self, state, &mut policies, second).await?;
+            if changed && second {
+                webhooks.repeat();
             }
-            if !changed_any || again.is_empty() {
+            let changed = self.call_all(state, &mut webhooks, second).await?;
+            if changed && !second {
+                policies.repeat();
+            }
+            if policies.is_done() && webhooks.is_done() {
                 break;
             }
         }
         self.turn_to(state, &case.target).await
     }
 
+    /// Calls the webhooks of a round, and returns whether they changed the object.
+    async fn call_all(
+        &mut self,
+        state: &State,
+        calls: &mut Calls,
+        second: bool,
+    ) -> Result<bool, ApiError> {
+        let case = self.case;
+        let mut changed_any = false;
+        for webhook in &case.registered.mutating {
+            if !calls.has(&webhook.id, second) {
+                continue;
+            }
+            let Some(changed) = self.call(state, webhook).await? else {
+                continue;
+            };
+            if changed {
+                changed_any = true;
+                calls.repeat();
+            }
+            if webhook.again {
+                calls.note(webhook.id.clone());
+            }
+        }
+        Ok(changed_any)
+    }
+
     /// Calls a webhook if it is for the request, and returns whether it changed the object.
-    async fn pass(&mut self, state: &State, webhook: &Webhook) -> Result<Option<bool>, ApiError> {
+    async fn call(&mut self, state: &State, webhook: &Webhook) -> Result<Option<bool>, ApiError> {
         let case = self.case;
         let namespace = case.namespace.as_deref();
         let found = webhook
@@ -122,35 +125,7 @@ impl Between<'_> {
         if !patched.is_object() {
             return Err(ApiError::undecided("the patch leaves no object"));
         }
-        if self.is_whole() {
-            self.target.complete(&mut patched);
-            if let Some(schema) = self.target.schema() {
-                schema.apply_defaults(&mut patched);
-            }
-        }
-        let changed = patched != *new;
-        self.review.object = Some(Arc::new(patched));
-        Ok(Some(changed))
-    }
-
-    /// Returns whether the object is one of the kind, and not one of a subresource.
-    fn is_whole(&self) -> bool {
-        self.case.review.kind.name == self.case.target.kind.kind
-    }
-
-    /// Converts the objects to another version of the kind.
-    async fn turn_to(&mut self, state: &State, wanted: &Target) -> Result<(), ApiError> {
-        if same(&self.target, wanted) {
-            return Ok(());
-        }
-        if self.is_whole() {
-            let objects = [&mut self.review.object, &mut self.review.old];
-            for object in objects.into_iter().flatten() {
-                *object = turned(state, &self.target, wanted, object).await?;
-            }
-        }
-        self.target = wanted.clone();
-        Ok(())
+        Ok(Some(self.replace(patched)))
     }
 }
 
@@ -255,28 +230,4 @@ async fn in_version(
         }
         object => Ok(value(object)),
     }
-}
-
-async fn turned(
-    state: &State,
-    from: &Target,
-    to: &Target,
-    object: &Object,
-) -> Result<Object, ApiError> {
-    if to.kind.conversion.is_none() {
-        return Ok(conversion::plainly(from, to, object));
-    }
-    let made = conversion::convert(state, to, vec![object.clone()], false).await;
-    let mut made = made.map_err(|error| ApiError::undecided(error.message))?;
-    made.pop()
-        .ok_or_else(|| ApiError::internal("a conversion gave no object"))
-}
-
-fn same(a: &Target, b: &Target) -> bool {
-    Arc::ptr_eq(&a.kind, &b.kind) && a.version == b.version
-}
-
-/// Returns an object, or null.
-fn value(object: &Option<Object>) -> Object {
-    object.clone().unwrap_or_else(|| Arc::new(Value::Null))
 }

@@ -6,13 +6,14 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use vmhost_rules::Given;
 
 use super::conditions::{self, SPENT};
 use super::params::{self, Missing};
 use super::policy::{Binding, Policy, Validation};
 use super::rules::{Criteria, Found};
+use super::sight::Sight;
 use crate::call::Call;
 use crate::conversion;
 use crate::object::Object;
@@ -43,14 +44,6 @@ impl Denial {
             always: false,
         }
     }
-}
-
-/// What expressions see.
-struct Sight {
-    object: Object,
-    old: Object,
-    request: Value,
-    namespace: Value,
 }
 
 /// Evaluates all policies. The first denial is the refusal; warnings are noted.
@@ -138,30 +131,8 @@ fn look(call: &Call<'_>, case: &Case, found: &Found) -> Result<Sight, ApiError> 
         (Some(object), Some(to)) if is_whole => Ok(conversion::plainly(&case.target, to, object)),
         (Some(object), _) => Ok(object.clone()),
     };
-    let is_namespace = review.kind.group.is_empty() && review.kind.name == "Namespace";
-    let namespace = case.namespace.as_deref().filter(|_| !is_namespace);
-    Ok(Sight {
-        object: turn(&review.object)?,
-        old: turn(&review.old)?,
-        request: review.request(&found.resource, &found.kind),
-        namespace: namespace.map_or(Value::Null, shown_namespace),
-    })
-}
-
-/// Returns a namespace with the fields that expressions see.
-fn shown_namespace(namespace: &Value) -> Value {
-    let mut shown = json!({});
-    for field in ["spec", "status"] {
-        if let Some(value) = namespace.get(field) {
-            shown[field] = value.clone();
-        }
-    }
-    let metadata = namespace.get("metadata").and_then(Value::as_object);
-    let metadata = metadata.cloned().unwrap_or_default();
-    let hidden = |name: &str| matches!(name, "managedFields" | "ownerReferences");
-    let seen: Map<String, Value> = metadata.into_iter().filter(|(k, _)| !hidden(k)).collect();
-    shown["metadata"] = Value::Object(seen);
-    shown
+    let (object, old) = (turn(&review.object)?, turn(&review.old)?);
+    Ok(Sight::of(case, review, found, object, old))
 }
 
 /// Returns what a policy has against a request, with one of its parameters.
@@ -173,20 +144,13 @@ fn denials(policy: &Policy, sight: &Sight, param: Option<&Value>) -> Vec<Denial>
     if let Some(broken) = &policy.broken {
         return failed(format!("compilation error: {broken}"));
     }
-    let values = |namespace| {
-        let mut values: Vec<&Value> = vec![&*sight.object, &*sight.old, &sight.request, namespace];
-        if policy.parameters.is_some() {
-            values.push(param.unwrap_or(&Value::Null));
-        }
-        values
-    };
-    // Conditions do not see the namespace.
-    match conditions::hold(&policy.conditions, &policy.scope, &values(&Value::Null)) {
+    let seen = sight.of_conditions(policy, param);
+    match conditions::hold(&policy.conditions, &policy.scope, &seen) {
         Ok(true) => {}
         Ok(false) => return Vec::new(),
         Err(why) => return failed(why),
     }
-    let values = values(&sight.namespace);
+    let values = sight.values(policy, param);
     let mut left = BUDGET;
     let mut results = Vec::new();
     for validation in &policy.validations {

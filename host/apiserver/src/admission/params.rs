@@ -29,27 +29,48 @@ pub(super) fn collect(
     binding: &Binding,
     namespace: &str,
 ) -> Result<Vec<Option<Object>>, Missing> {
-    let wrong = |why: &str| Missing::Configuration(why.to_owned());
-    let (Some((version, kind)), Some(wanted)) = (&policy.parameters, &binding.parameters) else {
+    let found = find(inner, policy, binding, namespace).map_err(Missing::Configuration)?;
+    let Some((target, stored)) = found else {
         return Ok(vec![None]);
+    };
+    let shown = stored.iter().map(|object| match target.is_foreign(object) {
+        true => call.questions.convert(&target, object, true).map(Some),
+        false => Ok(Some(target.view(object))),
+    });
+    let shown = shown.collect::<Result<Vec<_>, ApiError>>();
+    shown.map_err(|error| match call.questions.has_open() {
+        true => Missing::Undecided(error),
+        false => Missing::Configuration(error.message),
+    })
+}
+
+/// Returns the objects that a policy is evaluated with, as they are stored, and the version in
+/// which it sees them; `None`: without parameters. An error says what is wrong with the policy or
+/// its binding.
+pub(super) fn find(
+    inner: &Inner,
+    policy: &Policy,
+    binding: &Binding,
+    namespace: &str,
+) -> Result<Option<(Target, Vec<Object>)>, String> {
+    let (Some((version, kind)), Some(wanted)) = (&policy.parameters, &binding.parameters) else {
+        return Ok(None);
     };
     let Some(target) = target(inner, version, kind) else {
         let kind = format!("{version}, Kind={kind}");
-        return Err(wrong(&format!("paramKind kind `{kind}` not known")));
+        return Err(format!("paramKind kind `{kind}` not known"));
     };
     let namespace = match (target.kind.namespaced, wanted.namespace.as_str()) {
         (true, "") if namespace.is_empty() => {
-            return Err(wrong(
-                "cannot use namespaced paramRef in policy binding that matches cluster-scoped resources",
-            ));
+            let why = "cannot use namespaced paramRef in policy binding that matches cluster-scoped resources";
+            return Err(why.to_owned());
         }
         (true, "") => namespace,
         (true, given) => given,
         (false, "") => "",
         (false, _) => {
-            return Err(wrong(
-                "paramRef.namespace must not be provided for a cluster-scoped `paramKind`",
-            ));
+            let why = "paramRef.namespace must not be provided for a cluster-scoped `paramKind`";
+            return Err(why.to_owned());
         }
     };
     let storage = &target.kind.storage;
@@ -67,19 +88,10 @@ pub(super) fn collect(
         }
     };
     if stored.is_empty() && wanted.missing_denies {
-        return Err(wrong(
-            "no params found for policy binding with `Deny` parameterNotFoundAction",
-        ));
+        let why = "no params found for policy binding with `Deny` parameterNotFoundAction";
+        return Err(why.to_owned());
     }
-    let shown = stored.iter().map(|object| match target.is_foreign(object) {
-        true => call.questions.convert(&target, object, true).map(Some),
-        false => Ok(Some(target.view(object))),
-    });
-    let shown = shown.collect::<Result<Vec<_>, ApiError>>();
-    shown.map_err(|error| match call.questions.has_open() {
-        true => Missing::Undecided(error),
-        false => Missing::Configuration(error.message),
-    })
+    Ok(Some((target, stored)))
 }
 
 /// Returns the served kind of this apiVersion and name.

@@ -1,12 +1,18 @@
-//! A ValidatingAdmissionPolicy and its bindings, as they describe themselves.
+//! A ValidatingAdmissionPolicy or MutatingAdmissionPolicy and its bindings, as they describe
+//! themselves.
 //!
-//! Owns their form and the check of their expressions. Must not know when they are evaluated.
+//! Owns their form, the check of their expressions, and over which resources they never decide.
+//! Must not know when they are evaluated.
 
 use serde_json::Value;
 use vmhost_rules::{Scope, Wanted};
 
 use super::conditions::{self, Checked};
+use super::review::Review;
 use super::rules::Criteria;
+
+/// Reviews of the server itself, over which policies do not decide.
+const EXEMPT: [&str; 2] = ["authentication.k8s.io", "authorization.k8s.io"];
 
 /// The variables of a policy's expressions. The last one is there for policies with parameters.
 const VARIABLES: [&str; 5] = [
@@ -33,7 +39,27 @@ pub(crate) struct Policy {
     /// The expressions of audit annotations. Nobody reads an annotation here, but an expression
     /// that fails refuses a request.
     pub annotations: Vec<Checked>,
+    /// What a MutatingAdmissionPolicy changes, in its order.
+    pub mutations: Vec<Mutation>,
+    /// Whether a MutatingAdmissionPolicy is evaluated again after a later change.
+    pub again: bool,
     pub bindings: Vec<Binding>,
+}
+
+/// A change of the object.
+#[derive(Debug)]
+pub(crate) struct Mutation {
+    pub expression: Checked,
+    pub form: Form,
+}
+
+/// What the expression of a mutation makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// An object that is merged by the schema.
+    Object,
+    /// The operations of a JSON patch.
+    Operations,
 }
 
 /// A condition that requests must fulfil.
@@ -100,6 +126,16 @@ impl Policy {
         let annotations = list("auditAnnotations")
             .filter_map(|one| checked(one, "valueExpression", Wanted::TextOrNull))
             .collect();
+        let mutations = list("mutations").filter_map(|one| {
+            let (field, wanted, form) = match one["patchType"].as_str()? {
+                "ApplyConfiguration" => ("applyConfiguration", Wanted::Object, Form::Object),
+                "JSONPatch" => ("jsonPatch", Wanted::Patch, Form::Operations),
+                _ => return None,
+            };
+            let expression = checked(&one[field], "expression", wanted)?;
+            Some(Mutation { expression, form })
+        });
+        let mutations = mutations.collect();
         Policy {
             name: name_of(policy),
             criteria: Criteria::of_policy(&spec["matchConstraints"]),
@@ -108,6 +144,8 @@ impl Policy {
             conditions: conditions::read(&spec["matchConditions"], &scope),
             validations,
             annotations,
+            mutations,
+            again: spec["reinvocationPolicy"] == "IfNeeded",
             scope,
             broken,
             bindings: Vec::new(),
@@ -136,6 +174,11 @@ impl Binding {
             warns: does("Warn"),
         }
     }
+}
+
+/// Returns whether policies may decide over a request.
+pub(super) fn are_for(review: &Review) -> bool {
+    !EXEMPT.contains(&review.resource.group.as_str())
 }
 
 fn name_of(object: &Value) -> String {

@@ -17,8 +17,10 @@ pub(crate) const GROUP: &str = "admissionregistration.k8s.io";
 pub(crate) struct Registered {
     pub mutating: Vec<Webhook>,
     pub validating: Vec<Webhook>,
-    /// Those with a binding.
+    /// The validating policies with a binding.
     pub policies: Vec<Policy>,
+    /// The mutating policies with a binding.
+    pub mutating_policies: Vec<Policy>,
 }
 
 impl Registered {
@@ -32,20 +34,28 @@ impl Registered {
         Arc::new(Registered {
             mutating: webhooks("mutatingwebhookconfigurations"),
             validating: webhooks("validatingwebhookconfigurations"),
-            policies: policies(store),
+            policies: policies(store, "validating"),
+            mutating_policies: policies(store, "mutating"),
         })
     }
 
     pub fn is_empty(&self) -> bool {
-        self.mutating.is_empty() && self.validating.is_empty() && self.policies.is_empty()
+        self.validating.is_empty() && self.policies.is_empty() && !self.mutates()
+    }
+
+    /// Returns whether there is anything that may change an object.
+    pub fn mutates(&self) -> bool {
+        !(self.mutating.is_empty() && self.mutating_policies.is_empty())
     }
 }
 
-fn policies(store: &Store) -> Vec<Policy> {
-    let bindings = store.list(&format!("{GROUP}/validatingadmissionpolicybindings"), None);
+/// Returns the policies of a kind that have a binding, in the order of their names.
+fn policies(store: &Store, kind: &str) -> Vec<Policy> {
+    let storage = |plural: &str| format!("{GROUP}/{kind}admission{plural}");
+    let bindings = store.list(&storage("policybindings"), None);
     let mut bindings: Vec<Binding> = bindings.map(|(_, one)| Binding::read(&one)).collect();
     let mut found = Vec::new();
-    for (_, object) in store.list(&format!("{GROUP}/validatingadmissionpolicies"), None) {
+    for (_, object) in store.list(&storage("policies"), None) {
         let name = object.pointer("/metadata/name").and_then(|n| n.as_str());
         let is_of = |binding: &mut Binding| Some(binding.policy.as_str()) == name;
         let own: Vec<Binding> = bindings.extract_if(.., is_of).collect();

@@ -1,4 +1,4 @@
-//! The rules of webhook configurations and of admission policies.
+//! The rules of webhook configurations, and those that admission policies share with them.
 //!
 //! Follows k8s.io/kubernetes `pkg/apis/admissionregistration/validation`. Must not know when a
 //! webhook is called.
@@ -10,16 +10,19 @@ use crate::meta::check::is_subdomain;
 use crate::reach;
 use crate::status::{Cause, INVALID, NOT_SUPPORTED, REQUIRED, cause};
 
-fn invalid(field: String, value: &Value, why: &str) -> Cause {
+pub(super) fn invalid(field: String, value: &Value, why: &str) -> Cause {
     cause(INVALID, field, format!("Invalid value: {value}: {why}"))
 }
 
-fn list<'v>(of: &'v Value, field: &str) -> impl Iterator<Item = (usize, &'v Value)> + use<'v> {
+pub(super) fn list<'v>(
+    of: &'v Value,
+    field: &str,
+) -> impl Iterator<Item = (usize, &'v Value)> + use<'v> {
     let list = of.get(field).and_then(Value::as_array);
     list.into_iter().flatten().enumerate()
 }
 
-fn text<'v>(of: &'v Value, field: &str) -> &'v str {
+pub(super) fn text<'v>(of: &'v Value, field: &str) -> &'v str {
     of.get(field).and_then(Value::as_str).unwrap_or_default()
 }
 
@@ -93,7 +96,7 @@ fn versions(webhook: &Value, here: &str, causes: &mut Vec<Cause>) {
     }
 }
 
-fn rules(of: &Value, name: &str, here: &str, causes: &mut Vec<Cause>) {
+pub(super) fn rules(of: &Value, name: &str, here: &str, causes: &mut Vec<Cause>) {
     for (at, rule) in list(of, name) {
         let here = format!("{here}.{name}[{at}]");
         for field in ["operations", "apiGroups", "apiVersions", "resources"] {
@@ -128,7 +131,7 @@ fn rules(of: &Value, name: &str, here: &str, causes: &mut Vec<Cause>) {
     }
 }
 
-fn conditions(of: &Value, scope: &Scope, here: &str, causes: &mut Vec<Cause>) {
+pub(super) fn conditions(of: &Value, scope: &Scope, here: &str, causes: &mut Vec<Cause>) {
     for (at, condition) in list(of, "matchConditions") {
         let here = match here {
             "" => format!("matchConditions[{at}]"),
@@ -139,7 +142,7 @@ fn conditions(of: &Value, scope: &Scope, here: &str, causes: &mut Vec<Cause>) {
 }
 
 /// Checks the expression in a field, if it is there.
-fn expression(
+pub(super) fn expression(
     of: &Value,
     field: &str,
     scope: &Scope,
@@ -154,97 +157,4 @@ fn expression(
     if let Err(error) = scope.compile(source, wanted) {
         causes.push(invalid(format!("{here}.{field}"), &json!(source), &error));
     }
-}
-
-/// Returns what is wrong with a policy.
-pub(super) fn policy(object: &Value) -> Vec<Cause> {
-    let mut causes = Vec::new();
-    let Some(spec) = object.get("spec").filter(|spec| spec.is_object()) else {
-        return causes;
-    };
-    let constraints = spec.get("matchConstraints").filter(|c| !c.is_null());
-    match constraints {
-        Some(constraints) => {
-            let here = "spec.matchConstraints";
-            if list(constraints, "resourceRules").next().is_none() {
-                let field = format!("{here}.resourceRules");
-                causes.push(cause(REQUIRED, field, "Required value"));
-            }
-            rules(constraints, "resourceRules", here, &mut causes);
-            rules(constraints, "excludeResourceRules", here, &mut causes);
-        }
-        None => causes.push(cause(REQUIRED, "spec.matchConstraints", "Required value")),
-    }
-    let mut names = vec!["object", "oldObject", "request", "namespaceObject"];
-    if spec.get("paramKind").is_some_and(Value::is_object) {
-        names.push("params");
-    }
-    let mut scope = Scope::new(&names);
-    for (at, variable) in list(spec, "variables") {
-        let source = text(variable, "expression");
-        if let Err(error) = scope.define(text(variable, "name"), source) {
-            let field = format!("spec.variables[{at}].expression");
-            causes.push(invalid(field, &json!(source), &error));
-        }
-    }
-    conditions(spec, &scope, "spec", &mut causes);
-    for (at, validation) in list(spec, "validations") {
-        let here = format!("spec.validations[{at}]");
-        if text(validation, "expression").trim().is_empty() {
-            let field = format!("{here}.expression");
-            causes.push(cause(
-                REQUIRED,
-                field,
-                "Required value: expression is not specified",
-            ));
-        }
-        expression(
-            validation,
-            "expression",
-            &scope,
-            Wanted::Bool,
-            &here,
-            &mut causes,
-        );
-        let field = "messageExpression";
-        expression(validation, field, &scope, Wanted::Text, &here, &mut causes);
-    }
-    for (at, annotation) in list(spec, "auditAnnotations") {
-        let (here, field) = (format!("spec.auditAnnotations[{at}]"), "valueExpression");
-        expression(
-            annotation,
-            field,
-            &scope,
-            Wanted::TextOrNull,
-            &here,
-            &mut causes,
-        );
-    }
-    causes
-}
-
-/// Returns what is wrong with a binding.
-pub(super) fn binding(object: &Value) -> Vec<Cause> {
-    let mut causes = Vec::new();
-    let Some(spec) = object.get("spec").filter(|spec| spec.is_object()) else {
-        return causes;
-    };
-    if text(spec, "policyName").is_empty() {
-        causes.push(cause(REQUIRED, "spec.policyName", "Required value"));
-    }
-    let actions: Vec<&str> = list(spec, "validationActions")
-        .filter_map(|(_, action)| action.as_str())
-        .collect();
-    if actions.is_empty() {
-        causes.push(cause(REQUIRED, "spec.validationActions", "Required value"));
-    }
-    if actions.contains(&"Deny") && actions.contains(&"Warn") {
-        let why = "must not contain both Deny and Warn (repeating the same validation failure information in the API response and headers serves no purpose)";
-        causes.push(invalid(
-            "spec.validationActions".to_owned(),
-            &json!(actions),
-            why,
-        ));
-    }
-    causes
 }

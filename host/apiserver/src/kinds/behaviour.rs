@@ -28,13 +28,17 @@ pub(crate) enum Fill {
     Deployment,
     Job,
     LimitRange,
+    /// A binding of a mutating admission policy.
+    MutatingBinding,
+    /// A mutating admission policy.
+    MutatingPolicy,
     NetworkPolicy,
     Node,
     Pod,
     PodTemplate,
-    /// An admission policy.
+    /// A validating admission policy.
     Policy,
-    /// A binding of an admission policy.
+    /// A binding of a validating admission policy.
     PolicyBinding,
     /// A priority of pods.
     PriorityClass,

@@ -39,8 +39,9 @@ pub(super) struct Proposal<'a> {
     pub named: bool,
 }
 
-/// Completes an object as the admission plugins of every cluster do, and lets mutating webhooks
-/// change it. The ownership of its fields is recorded already: no manager owns what changes here.
+/// Completes an object as the admission plugins of every cluster do, and lets mutating policies and
+/// webhooks change it. The ownership of its fields is recorded already: no manager owns what
+/// changes here.
 pub(super) fn mutate(
     inner: &Inner,
     call: &Call<'_>,
@@ -50,7 +51,7 @@ pub(super) fn mutate(
     let live = proposal.live.map(|live| &**live);
     steps::admit(inner, call, live, new)?;
     // The scale of an object is asked about as such.
-    if inner.registered.mutating.is_empty() || call.door == Door::Scale {
+    if !inner.registered.mutates() || call.door == Door::Scale {
         return Ok(());
     }
     let Some(review) = review(call, proposal, new) else {

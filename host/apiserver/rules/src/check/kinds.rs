@@ -77,7 +77,7 @@ fn pattern_of(text: &str) -> Option<Regex> {
 /// Returns the type of a field of a value of this type.
 pub(super) fn selected(id: u64, of: &Type, field: &str) -> Result<Type, Wrong> {
     match of {
-        Type::Dyn => Ok(Type::Dyn),
+        Type::Dyn | Type::Made(_) => Ok(Type::Dyn),
         Type::Map(_, value) => Ok(Type::clone(value)),
         Type::Object(decl) => match decl.field(field) {
             Some(field) => Ok(Type::of(&field.decl)),

@@ -32,6 +32,11 @@ pub(super) fn find(name: &str) -> Option<Function> {
         "substring" => substring,
         "join" => join,
         "format" => format,
+        "jsonpatch.escapeKey" => |args| {
+            Ok(Val::string(
+                one(args)?.replace('~', "~0").replace('/', "~1"),
+            ))
+        },
         "strings.quote" => |args| Ok(Val::string(format!("{:?}", one(args)?))),
         "find" => |args| {
             let (text, pattern) = two(args)?;

@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{Failure, Val};
+use super::{Failure, Made, Val};
 use crate::decl::{Decl, Listing, escape};
 
 /// Compares lists. What identifies the items of the left one decides whether their order counts.
@@ -97,6 +97,18 @@ pub(super) fn same_entries(a: &Val<'_>, b: &Val<'_>) -> Result<bool, Failure> {
             _ => false,
         };
         if !same {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+pub(super) fn same_made(a: &Made<'_>, b: &Made<'_>) -> Result<bool, Failure> {
+    if a.name != b.name || a.fields.len() != b.fields.len() {
+        return Ok(false);
+    }
+    for ((name, value), (other_name, other)) in a.fields.iter().zip(&b.fields) {
+        if name != other_name || !value.equal(other)? {
             return Ok(false);
         }
     }
