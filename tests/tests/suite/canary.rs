@@ -637,8 +637,8 @@ async fn an_outcome_whose_first_write_is_not_sent_is_dropped(server: &TestServer
         "metadata": { "name": "target", "namespace": obey.vms.namespace() },
         "data": { "a": "b" },
     });
-    let effect = json!({ "apply": apply, "createIfAbsent": true });
-    obey.order("x", json!({ "effects": [effect] })).await?;
+    obey.order("x", json!({ "effects": [{ "apply": apply }] }))
+        .await?;
     hold.reached(1).await?;
     obey.host.end_canary("obey", "abort").await?;
     obey.host.until_canary_ended("obey", "operator").await?;
@@ -686,8 +686,8 @@ async fn a_shutdown_aborts_the_canary_and_counts_that(server: &TestServer) -> Re
         "kind": "ConfigMap",
         "metadata": { "name": "target", "namespace": obey.vms.namespace() },
     });
-    obey.order("x", json!({ "effects": [{ "apply": apply }] }))
-        .await?;
+    let effect = json!({ "apply": apply, "createIfAbsent": true });
+    obey.order("x", json!({ "effects": [effect] })).await?;
     hold.reached(1).await?;
     obey.host.sigterm()?;
     let labels = [("plugin", "obey"), ("end", "shutdown")];

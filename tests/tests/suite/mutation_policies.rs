@@ -109,7 +109,8 @@ impl Scene {
         let path = format!("{path}?dryRun=All");
         eventually("the policy acts", async || {
             let (_, answer) = self.send(Method::POST, &path, object).await?;
-            Ok(is_wanted(&answer).then_some(answer))
+            ensure!(is_wanted(&answer), "{answer}");
+            Ok(Some(answer))
         })
         .await
     }
