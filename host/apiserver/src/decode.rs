@@ -11,7 +11,8 @@ use serde_json::{Map, Number, Value};
 
 pub(crate) use self::strict::{Twice, faults, refusal};
 
-/// The most fields given twice that are told, as in a real server.
+/// The most fields given twice that are told, and of a built-in kind the most faults, as in a real
+/// server. Of more, a real server tells the first ones.
 const MOST: usize = 100;
 
 /// A body, and the fields that it gives twice: of each, the last counts.

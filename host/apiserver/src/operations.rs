@@ -3,7 +3,7 @@
 //! Owns the limits of both: a copy can double an object or its depth. Must not know where a patch
 //! comes from.
 
-use json_patch::PatchOperation;
+use json_patch::{PatchOperation, TestOperation};
 use serde_json::Value;
 
 /// The most levels of an object. What is read again, by a journal or by a client, may have 128,
@@ -69,10 +69,55 @@ pub(crate) fn operate(object: &mut Value, operations: &[PatchOperation]) -> Resu
             return Err(Stopped::Unfit(why.to_owned()));
         }
         let done = json_patch::patch_unsafe(object, std::slice::from_ref(operation));
-        done.map_err(|error| match operation {
-            PatchOperation::Test(_) => Stopped::Test(error.to_string()),
-            _ => Stopped::Unfit(error.to_string()),
-        })?;
+        match (done, operation) {
+            (Ok(()), _) => {}
+            (Err(error), PatchOperation::Test(test)) => missed(object, test, error.to_string())?,
+            (Err(error), _) => return Err(Stopped::Unfit(error.to_string())),
+        }
     }
     Ok(())
+}
+
+/// Decides about a test whose place does not have the value. As in a real server, a field that an
+/// object lacks is null, and a place that can have no value is a fault of the patch.
+fn missed(object: &Value, test: &TestOperation, why: String) -> Result<(), Stopped> {
+    let path = test.path.as_str();
+    let above = path.rsplit_once('/');
+    let above = above.and_then(|(above, _)| object.pointer(above));
+    match (object.pointer(path), above) {
+        (None, Some(Value::Object(_))) if test.value.is_null() => Ok(()),
+        (Some(_), _) | (None, Some(Value::Object(_))) => Err(Stopped::Test(why)),
+        (None, _) => Err(Stopped::Unfit(why)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_test_takes_what_an_object_lacks_for_null() {
+        let object = json!({ "a": { "b": 1 }, "list": [1] });
+        let tested = |path: &str, value: Value| {
+            let patch = json!([{ "op": "test", "path": path, "value": value }]);
+            let patch: json_patch::Patch = serde_json::from_value(patch).unwrap();
+            operate(&mut object.clone(), &patch)
+        };
+        assert_eq!(tested("/a/b", json!(1)), Ok(()));
+        assert_eq!(tested("/a/c", Value::Null), Ok(()));
+        for (path, value) in [
+            ("/a/b", json!(2)),
+            ("/a/b", Value::Null),
+            ("/a/c", json!(1)),
+        ] {
+            let stopped = tested(path, value);
+            assert!(matches!(stopped, Err(Stopped::Test(_))), "{path}");
+        }
+        for path in ["/x/y", "/list/1", "/a/b/c"] {
+            let stopped = tested(path, Value::Null);
+            assert!(matches!(stopped, Err(Stopped::Unfit(_))), "{path}");
+        }
+    }
 }

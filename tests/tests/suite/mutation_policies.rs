@@ -195,11 +195,17 @@ both_servers!(patches_see_parameters_and_variables);
 async fn patches_see_parameters_and_variables(server: &TestServer) -> Result<()> {
     let mut scene = Scene::of(server).await?;
     let maps = scene.maps();
-    let settings = json!({
-        "metadata": { "name": "settings" },
-        "data": { "key": "example.com/team", "team": "blue" },
-    });
-    scene.ok(Method::POST, &maps, &settings).await?;
+    // A real server watches service accounts for itself as long as it runs. A kind that it watches
+    // only for policies, such as ConfigMap, it stops to watch after the last policy (mutating or
+    // validating, of any test) with such parameters, and never starts again: parameters that are
+    // created later do not exist for it. See `calculatePolicyData` in k8s.io/apiserver
+    // `pkg/admission/plugin/policy/generic/policy_source.go`.
+    let accounts = format!("/api/v1/namespaces/{}/serviceaccounts", scene.namespace);
+    let settings = json!({ "metadata": {
+        "name": "settings",
+        "annotations": { "key": "example.com/team", "team": "blue" },
+    } });
+    scene.ok(Method::POST, &accounts, &settings).await?;
     let operations = r#"[
         JSONPatch{op: "test", path: "/data/a", value: "1"},
         JSONPatch{
@@ -209,14 +215,14 @@ async fn patches_see_parameters_and_variables(server: &TestServer) -> Result<()>
         },
         JSONPatch{
             op: "add",
-            path: "/metadata/labels/" + jsonpatch.escapeKey(params.data.key),
+            path: "/metadata/labels/" + jsonpatch.escapeKey(params.metadata.annotations.key),
             value: variables.team
         }
     ]"#;
     let spec = json!({
-        "paramKind": { "apiVersion": "v1", "kind": "ConfigMap" },
+        "paramKind": { "apiVersion": "v1", "kind": "ServiceAccount" },
         "matchConditions": [{ "name": "not-it", "expression": "object.metadata.name != 'out'" }],
-        "variables": [{ "name": "team", "expression": "params.data.team" }],
+        "variables": [{ "name": "team", "expression": "params.metadata.annotations.team" }],
         "mutations": [patch(operations)],
     });
     let reference = json!({ "name": "settings", "parameterNotFoundAction": "Deny" });

@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use super::{Found, read_json};
+use super::{Found, MOST, read_json};
 
 /// A field that a body gives twice.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ impl fmt::Display for Twice {
 }
 
 /// Returns a text for each field that a body gives twice and for each that its kind does not have.
-/// With the JSON of a built-in kind, in the order of that text.
+/// With the JSON of a built-in kind, in the order of that text, and no more than [`MOST`].
 pub(crate) fn faults(twice: &[Twice], unknown: &[String], json: Option<&[u8]>) -> Vec<String> {
     let mut all: Vec<(Option<&str>, String)> = Vec::with_capacity(twice.len() + unknown.len());
     all.extend(twice.iter().map(|field| match field {
@@ -35,6 +35,8 @@ pub(crate) fn faults(twice: &[Twice], unknown: &[String], json: Option<&[u8]>) -
     let texts = unknown.iter();
     all.extend(texts.map(|path| (Some(path.as_str()), format!("unknown field {path:?}"))));
     if let Some(json) = json.filter(|_| all.len() > 1) {
+        // Each is looked for at every field of the body, of which all may be unknown.
+        all.truncate(MOST);
         sort(&mut all, json);
     }
     all.into_iter().map(|(_, text)| text).collect()

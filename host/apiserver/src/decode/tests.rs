@@ -103,3 +103,14 @@ fn faults_are_told_in_the_order_of_the_body() {
          already set in map, unknown field \"d\""
     );
 }
+
+#[test]
+fn many_unknown_fields_take_no_longer_than_they_are() {
+    let unknown: Vec<String> = (0..100_000).map(|n| format!("u{n}")).collect();
+    let fields = unknown.iter().map(|name| format!("{name:?}:1"));
+    let fields: Vec<String> = fields.collect();
+    let text = format!("{{{}}}", fields.join(","));
+    assert_eq!(faults(&[], &unknown, Some(text.as_bytes())).len(), MOST);
+    // Of a custom kind, all are told.
+    assert_eq!(faults(&[], &unknown, None).len(), unknown.len());
+}

@@ -164,7 +164,7 @@ pub(super) fn validating_binding(object: &Value) -> Vec<Cause> {
     let Some(spec) = spec_of(object) else {
         return causes;
     };
-    reference(spec, &mut causes);
+    bound(spec, &mut causes);
     let actions: Vec<&str> = list(spec, "validationActions")
         .filter_map(|(_, action)| action.as_str())
         .collect();
@@ -188,20 +188,23 @@ pub(super) fn mutating_binding(object: &Value) -> Vec<Cause> {
     let Some(spec) = spec_of(object) else {
         return causes;
     };
-    reference(spec, &mut causes);
-    parameters(spec, &mut causes);
-    if let Some(resources) = spec.get("matchResources").filter(|of| of.is_object()) {
-        let here = "spec.matchResources";
-        rules(resources, "resourceRules", here, &mut causes);
-        rules(resources, "excludeResourceRules", here, &mut causes);
-        operations(resources, here, &mut causes);
+    bound(spec, &mut causes);
+    if let Some(resources) = spec.get("matchResources") {
+        operations(resources, "spec.matchResources", &mut causes);
     }
     causes
 }
 
-fn reference(spec: &Value, causes: &mut Vec<Cause>) {
+/// Checks what all bindings have.
+fn bound(spec: &Value, causes: &mut Vec<Cause>) {
     if text(spec, "policyName").is_empty() {
         causes.push(cause(REQUIRED, "spec.policyName", "Required value"));
+    }
+    parameters(spec, causes);
+    if let Some(resources) = spec.get("matchResources") {
+        let here = "spec.matchResources";
+        rules(resources, "resourceRules", here, causes);
+        rules(resources, "excludeResourceRules", here, causes);
     }
 }
 

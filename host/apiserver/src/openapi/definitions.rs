@@ -153,6 +153,13 @@ fn add_embedded_self(schema: &mut Value, dialect: Dialect) {
              info: {CONVENTIONS}#types-kinds"
         );
         add_own(schema, dialect, &version, &kind);
+        let mut required = schema["required"].as_array().cloned().unwrap_or_default();
+        for name in ["kind", "apiVersion"] {
+            if !required.iter().any(|known| known == name) {
+                required.push(json!(name));
+            }
+        }
+        schema["required"] = Value::Array(required);
     }
 }
 

@@ -257,6 +257,11 @@ fn what_is_open_or_within_an_object_is_published_as_by_a_real_server() {
         "{in_v3}"
     );
     assert_eq!(in_v2["required"], json!(["inner"]));
+    let required = |schema: &Value, of: &str| schema["properties"][of]["required"].clone();
+    let own = json!(["kind", "apiVersion"]);
+    assert_eq!(required(&in_v2, "inner"), own);
+    assert_eq!(required(&in_v2, "open"), Value::Null);
+    assert_eq!(required(&in_v3, "open"), own);
     assert_eq!(in_v2["properties"]["list"], json!({}));
 }
 

@@ -214,6 +214,9 @@ async fn parameters_of_a_policy_are_found_by_name_or_by_label() {
             "spec": { "policyName": "p", "validationActions": ["Deny"], "paramRef": reference },
         })
     };
+    let refused = c.post(&bindings, &bound(json!({ "name": "s" }))).await;
+    let why = "spec.paramRef.parameterNotFoundAction: Required value";
+    refused.refused(422, "Invalid", why);
     let missing = bound(json!({ "name": "s", "parameterNotFoundAction": "Deny" }));
     c.post(&bindings, &missing).await.ok();
     let why = "failed to configure binding: no params found for policy binding with `Deny` parameterNotFoundAction";

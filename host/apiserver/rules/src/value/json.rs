@@ -16,6 +16,11 @@ use crate::types::PATCH;
 /// The most bytes that are made: what an expression refers to is copied each time, and costs it
 /// nothing.
 const MOST: usize = 10 << 20;
+/// How many bytes each value counts for, beside its text. It takes more in memory; but an object
+/// that is small enough for a request, 3 MiB, must not be too large here.
+const VALUE: usize = 6;
+/// The most wrong names that are told.
+const MOST_WRONG: usize = 100;
 
 /// Returns what an expression made: an object, or a list of operations. An error says what is wrong
 /// with it.
@@ -23,8 +28,9 @@ pub(crate) fn made(value: &Val<'_>) -> Result<Value, String> {
     let mut writer = Writer { left: MOST };
     match value {
         Val::Made(made) => {
+            let written = writer.fields(made)?;
             check_names(value, &made.name)?;
-            writer.fields(made)
+            Ok(written)
         }
         Val::List(items, _) => {
             let operations = items.iter().map(|item| writer.operation(item));
@@ -36,7 +42,8 @@ pub(crate) fn made(value: &Val<'_>) -> Result<Value, String> {
 }
 
 /// Checks that the types of an object's parts are named by the paths to them: `Object.spec` is the
-/// one of the field `spec`. Lists and maps are no part of the path.
+/// one of the field `spec`. Lists and maps are no part of the path. Comes after the writing, which
+/// ends at a limit: parts that are shared again and again are too many to visit.
 fn check_names(value: &Val<'_>, root: &str) -> Result<(), String> {
     let mut wrong = Vec::new();
     mismatches(value, root, &mut wrong);
@@ -47,6 +54,9 @@ fn check_names(value: &Val<'_>, root: &str) -> Result<(), String> {
 }
 
 fn mismatches(value: &Val<'_>, path: &str, wrong: &mut Vec<String>) {
+    if wrong.len() >= MOST_WRONG {
+        return;
+    }
     match value {
         Val::Made(made) => {
             if *made.name != *path {
@@ -83,10 +93,11 @@ impl Writer {
     fn operation(&mut self, value: &Val<'_>) -> Result<Value, String> {
         match value {
             Val::Made(made) if *made.name == *PATCH => {
+                let written = self.fields(made)?;
                 if let Some(value @ Val::Made(inner)) = made.fields.get("value") {
                     check_names(value, &inner.name)?;
                 }
-                self.fields(made)
+                Ok(written)
             }
             other => Err(format!(
                 "type mismatch: JSONPatchType.expression should evaluate to array of JSONPatch, got element of {}",
@@ -107,7 +118,7 @@ impl Writer {
     }
 
     fn value(&mut self, value: &Val<'_>) -> Result<Value, String> {
-        self.take(1)?;
+        self.take(VALUE)?;
         Ok(match value {
             Val::Null => Value::Null,
             Val::Bool(value) => Value::Bool(*value),
@@ -161,10 +172,10 @@ impl Writer {
 /// Returns about how many bytes a value has.
 fn size(value: &Value) -> usize {
     match value {
-        Value::String(text) => text.len() + 1,
-        Value::Array(items) => items.iter().map(size).sum::<usize>() + 1,
-        Value::Object(map) => entries(map) + 1,
-        Value::Null | Value::Bool(_) | Value::Number(_) => 1,
+        Value::String(text) => text.len() + VALUE,
+        Value::Array(items) => items.iter().map(size).sum::<usize>() + VALUE,
+        Value::Object(map) => entries(map) + VALUE,
+        Value::Null | Value::Bool(_) | Value::Number(_) => VALUE,
     }
 }
 

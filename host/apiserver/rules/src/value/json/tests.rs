@@ -153,3 +153,16 @@ fn copies_stay_within_a_limit() {
     };
     assert!(why.contains("the result has more than"), "{why}");
 }
+
+#[test]
+fn shared_parts_stay_within_the_limit() {
+    let doubling = |at: usize| format!(".map(v{at}, [v{at}, v{at}])");
+    let doubled: String = (0..32).map(doubling).collect();
+    let spec = format!("[Object.wrong{{}}]{doubled}");
+    let object = format!("Object{{spec: {spec}}}");
+    let value = format!("[JSONPatch{{op: 'add', path: '/a', value: Object.a{{b: {spec}}}}}]");
+    for (source, wanted) in [(object, Wanted::Object), (value, Wanted::Patch)] {
+        let why = made(&source, wanted).unwrap_err();
+        assert!(why.contains("the result has more than"), "{why}");
+    }
+}
