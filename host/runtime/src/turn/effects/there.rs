@@ -257,7 +257,7 @@ mod tests {
                 reason: "NotFound".into(),
                 ..Status::default()
             };
-            Box::pin(async { Err(Error::Refused(status)) })
+            Box::pin(async move { Err(Error::Refused(status)) })
         }
     }
 
