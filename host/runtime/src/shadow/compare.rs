@@ -65,7 +65,7 @@ fn effects(job: &Job, live: &[Effect], other: &[Effect]) -> Vec<Difference> {
     for named in &live {
         match of_other.get(&named.id) {
             None => differences.push(alone(named, What::Missing)),
-            Some(other) if named.form == other.form => {}
+            Some(other) if named.is_like(other) => {}
             Some(other) => {
                 let fields = fields(&named.form, &other.form);
                 differences.push(other.difference(What::Changed, fields));
@@ -140,6 +140,20 @@ fn own_object(job: &Job) -> Option<Value> {
 }
 
 impl Named<'_> {
+    /// Returns whether both effects are the same. The form of an `other` effect leaves its body
+    /// out.
+    fn is_like(&self, other: &Self) -> bool {
+        let has_same_body = match (self.effect, other.effect) {
+            (Effect::Other(one), Effect::Other(other)) => {
+                let parsed = |text: &str| serde_json::from_str::<Value>(text).ok();
+                one.body == other.body
+                    || parsed(&one.body).is_some_and(|one| parsed(&other.body) == Some(one))
+            }
+            _ => true,
+        };
+        has_same_body && self.form == other.form
+    }
+
     fn difference(&self, what: What, fields: Vec<Field>) -> Difference {
         Difference {
             what,

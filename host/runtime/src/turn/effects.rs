@@ -220,6 +220,7 @@ async fn write_all(
                 let guard = Guard {
                     candidate,
                     account: turn.desk.generation.terms.account.as_ref(),
+                    turn_member: turn.desk.branch.as_ref().map(|of| &*of.member),
                     ..Guard::default()
                 };
                 let pen = Pen {
@@ -335,6 +336,8 @@ async fn write_one(
         written,
         candidate,
         account: turn.desk.generation.terms.account.as_ref(),
+        // The writer asks it.
+        turn_member: None,
     };
     // If a watch selects by fields outside the metadata, the response must contain the whole
     // object, which tells whether the watch shows it.

@@ -64,6 +64,7 @@ impl Stage {
                 continue;
             }
             let Some(key) = key else {
+                self.found.elsewhere += usize::from(matches!(effect, Effect::Other(_)));
                 continue;
             };
             let written = versions.get(&key).copied();

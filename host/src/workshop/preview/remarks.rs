@@ -37,6 +37,10 @@ pub(super) fn notes(ran: &Ran) -> Vec<String> {
             ran.outdated,
             "writes met an object that has changed since it was listed",
         ),
+        (
+            ran.elsewhere,
+            "effects name their cluster (in-cluster): a preview leaves them out",
+        ),
     ];
     let counted = counted.into_iter().filter(|(count, _)| *count > 0);
     let counted = counted.map(|(count, text)| format!("{count} {text}"));
@@ -83,6 +87,16 @@ mod tests {
             ..Ran::default()
         };
         let text = "2 keys come back after a time: what they do then is not run";
+        assert_eq!(notes(&ran), [text]);
+    }
+
+    #[test]
+    fn effects_that_name_their_cluster_are_said_to_be_left_out() {
+        let ran = Ran {
+            elsewhere: 3,
+            ..Ran::default()
+        };
+        let text = "3 effects name their cluster (in-cluster): a preview leaves them out";
         assert_eq!(notes(&ran), [text]);
     }
 }

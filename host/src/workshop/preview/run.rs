@@ -42,6 +42,8 @@ pub(super) struct Ran {
     pub(super) asked: usize,
     /// Objects that others have changed since they were listed.
     pub(super) outdated: usize,
+    /// Effects that name their cluster.
+    pub(super) elsewhere: usize,
 }
 
 /// Runs a version over all keys.
@@ -113,6 +115,7 @@ fn ended(stage: Stage, began: Timestamp) -> Ran {
         warnings: found.warnings,
         asked: found.asked,
         outdated: found.outdated,
+        elsewhere: found.elsewhere,
         ..Ran::default()
     };
     for touched in world.touched() {

@@ -94,6 +94,8 @@ pub(super) struct Found {
     pub(super) asked: usize,
     /// Objects that others have changed since they were listed.
     pub(super) outdated: usize,
+    /// Effects that name their cluster.
+    pub(super) elsewhere: usize,
 }
 
 /// Why a key's turn failed.

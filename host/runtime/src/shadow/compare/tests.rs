@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use serde_json::json;
 use vmhost_core::{
-    Apply, Create, Delete, Event, EventType, Gvk, ObjectKey, ObjectName, Outcome, Patch, PatchType,
+    Apply, Create, Delete, Event, EventType, Gvk, ObjectKey, ObjectName, Other, Outcome, Patch,
+    PatchType,
 };
 
 use super::*;
@@ -101,6 +102,25 @@ fn the_text_of_a_body_does_not_matter() {
         body("{ \"spec\": {\"b\": [2], \"a\": 1} }"),
     );
     assert!(differences(vec![one], vec![other]).is_empty());
+}
+
+#[test]
+fn an_effect_in_another_cluster_is_compared_by_its_body_and_does_not_show_it() {
+    let there = |body: &str| {
+        Effect::Other(Other {
+            name: "in-cluster".into(),
+            body: body.into(),
+        })
+    };
+    let live = there(r#"{"cluster":"east","effect":{"delete":{}}}"#);
+    let same = there(r#"{ "effect": { "delete": {} }, "cluster": "east" }"#);
+    assert!(differences(vec![live.clone()], vec![same]).is_empty());
+    let other = there(r#"{"cluster":"west","effect":{"delete":{}}}"#);
+    let form = r#"{"other":{"name":"in-cluster"}}"#;
+    assert_eq!(
+        differences(vec![live], vec![other]),
+        [format!("Changed other [in-cluster] []:  {form} {form}")]
+    );
 }
 
 #[test]

@@ -62,6 +62,7 @@ impl Carrier {
             written: known.written,
             candidate: None,
             account: None,
+            turn_member: None,
         };
         let written = self.writer.carry_out(effect, key, guard, manager, true);
         written.await.map_err(|unwritten| Refused {

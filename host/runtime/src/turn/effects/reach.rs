@@ -1,6 +1,6 @@
 //! Writes to clusters by their members: each write goes through the connection of its own cluster,
-//! and asks the lease at home and that cluster's fence right before it is sent. This module must
-//! not know which turn writes.
+//! and asks the lease at home, that cluster's fence and that of the turn's own cluster right before
+//! it is sent. This module must not know which turn writes.
 
 use std::sync::Arc;
 

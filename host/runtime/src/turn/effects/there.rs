@@ -197,7 +197,11 @@ pub(super) async fn write(
             };
             controller.metrics.effect(verb, verdict.label());
             let refusal = refusal(index, effect, &error);
-            let end = AnswerEnd::Refused(refusal.code, refusal.message.clone());
+            let end = match verdict {
+                // A delete: the records do not see that this effect is one.
+                Verdict::Done => AnswerEnd::Gone,
+                _ => AnswerEnd::Refused(refusal.code, refusal.message.clone()),
+            };
             let stop = (verdict != Verdict::Done).then(|| Stop {
                 verdict,
                 wait: error.retry_after(),
@@ -224,5 +228,78 @@ impl Placed {
             None => "the host's own cluster".to_owned(),
             Some(member) => format!("cluster {}", member.name),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use vmhost_cluster::Status;
+    use vmhost_core::{Delete, Description, Gvk, ObjectName};
+
+    use super::*;
+    use crate::controller::changes::buffer::MapBuffer;
+    use crate::journal::wakes::WakeLog;
+    use crate::observe::metrics::Metrics;
+
+    /// A cluster without objects.
+    struct Empty;
+
+    impl Reach for Empty {
+        fn send<'a>(
+            &'a self,
+            _: Option<&'a Arc<Member>>,
+            _: (&'a Effect, &'a ObjectKey),
+            _: Guard<'a>,
+            _: &'a str,
+        ) -> BoxFuture<'a, Result<Written, Error>> {
+            let status = Status {
+                code: 404,
+                reason: "NotFound".into(),
+                ..Status::default()
+            };
+            Box::pin(async move { Err(Error::Refused(status)) })
+        }
+    }
+
+    #[tokio::test]
+    async fn a_delete_of_what_is_gone_is_not_recorded_as_refused() {
+        let description = Description::parse(
+            r#"{"apiVersion":"vmhost/v1","name":"p","controllers":[{"name":"c","primary":{"version":"v1","kind":"Pod"}}]}"#,
+        )
+        .unwrap();
+        let controller = Controller::new(
+            &description,
+            &description.controllers[0],
+            None,
+            Metrics::new().unwrap().controller("p", "c"),
+            &MapBuffer::new(1 << 20),
+            &Arc::new(WakeLog::new(1 << 20)),
+            None,
+        );
+        let key = ObjectKey {
+            kind: Gvk::new("", "v1", "Pod"),
+            name: ObjectName::new(Some("a"), "x"),
+        };
+        let delete = Delete {
+            key: key.clone(),
+            uid: None,
+            if_version: None,
+            propagation: None,
+        };
+        let placed = Placed {
+            effect: Effect::Delete(delete),
+            key,
+            member: None,
+            is_here: false,
+        };
+        let warnings = Warnings::default();
+        let pen = Pen {
+            controller: &controller,
+            guard: Guard::default(),
+            warnings: &warnings,
+        };
+        let (answer, stop) = write(&Empty, pen, (0, &placed)).await;
+        assert!(stop.is_none());
+        assert_eq!(answer.end, AnswerEnd::Gone);
     }
 }

@@ -229,10 +229,12 @@ impl FencedWriter {
     }
 
     /// Returns the writer for one write that is sent right now. Returns an error if this host is
-    /// not the leader, if the cluster was left, or if the turn's canary was aborted.
+    /// not the leader, if this cluster or the turn's was left or is in doubt, or if the turn's
+    /// canary was aborted.
     fn fenced(&self, whole: bool, guard: Guard<'_>) -> Result<Cow<'_, Writer>, Error> {
         self.leadership.fence()?;
-        if let Some(member) = &self.member {
+        let members = [self.member.as_deref(), guard.turn_member];
+        for member in members.into_iter().flatten() {
             member.fence()?;
         }
         if let Some(candidate) = guard.candidate {
@@ -305,4 +307,42 @@ fn required_by(
 fn is_plain(name: &str) -> bool {
     name.is_empty()
         || (name.len() <= 253 && is_path_segment(name) && !name.contains(char::is_control))
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http;
+    use bytes::Bytes;
+    use futures_util::future::BoxFuture;
+    use vmhost_cluster::Connection;
+
+    use super::*;
+    use crate::site::member::Labels;
+
+    #[test]
+    fn a_turn_writes_nowhere_once_its_cluster_was_left() {
+        let serve = |_: http::Request<Bytes>| -> BoxFuture<'static, http::Response<Bytes>> {
+            Box::pin(async { http::Response::new(Bytes::new()) })
+        };
+        let connection = Connection::local(serve, "a server in this process");
+        let resources = Arc::new(Resources::new(connection.reader()));
+        let [own, other] = ["own", "other"].map(|name| Member::new(name, &Labels::new()));
+        let to = |member: &Arc<Member>| {
+            let writer = connection.writer();
+            let writer = FencedWriter::new(resources.clone(), writer, Leadership::alone());
+            writer.within(member.clone())
+        };
+        let guard = Guard {
+            turn_member: Some(&own),
+            ..Guard::default()
+        };
+        assert!(to(&other).fenced(false, guard).is_ok());
+        own.leave();
+        for (writer, guard) in [(to(&other), guard), (to(&own), Guard::default())] {
+            let error = writer.fenced(false, guard).err().unwrap();
+            let text = vmhost_core::chain_line(&error);
+            assert!(text.contains("the cluster own was removed"), "{text}");
+        }
+        assert!(to(&other).fenced(false, Guard::default()).is_ok());
+    }
 }

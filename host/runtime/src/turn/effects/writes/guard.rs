@@ -12,6 +12,7 @@ use vmhost_core::{Apply, Delete, Patch, PatchType};
 use super::refused::invalid;
 use crate::canary::Canary;
 use crate::config::terms::Account;
+use crate::site::member::Member;
 
 /// Guards that keep a write from acting on another object or version than the plugin saw.
 #[derive(Clone, Copy, Debug, Default)]
@@ -26,6 +27,9 @@ pub(crate) struct Guard<'a> {
     pub(crate) candidate: Option<&'a Canary>,
     /// The service account that the write is sent as. `None` for the host itself.
     pub(crate) account: Option<&'a Account>,
+    /// The turn's own cluster, if the write goes to another one: a turn whose cluster was left
+    /// writes nowhere.
+    pub(crate) turn_member: Option<&'a Member>,
 }
 
 /// The version that the write must find: the one that an earlier write of the turn returned, else

@@ -24,6 +24,7 @@ fn the_snapshots_uid_goes_into_every_kind_of_patch() {
         written: None,
         candidate: None,
         account: None,
+        turn_member: None,
     };
     let merge = patch_body(&patch(PatchType::Merge, r#"{"spec":{"a":1}}"#, None), guard).unwrap();
     assert_eq!(merge, r#"{"metadata":{"uid":"u1"},"spec":{"a":1}}"#);
@@ -49,6 +50,7 @@ fn guards_are_put_into_the_text_and_nothing_else_changes() {
         written: None,
         candidate: None,
         account: None,
+        turn_member: None,
     };
     for (kind, body, guarded) in [
         (
@@ -84,6 +86,7 @@ fn a_version_means_what_the_turn_itself_has_made_of_it() {
         written: Some(9),
         candidate: None,
         account: None,
+        turn_member: None,
     };
     assert!(
         patch_body(&patch(PatchType::Merge, "{}", Some("7")), guard)
@@ -103,6 +106,7 @@ fn bodies_that_make_no_sense_are_refused_before_they_are_sent() {
         written: None,
         candidate: None,
         account: None,
+        turn_member: None,
     };
     for (kind, body) in [
         (PatchType::Json, "{}"),
