@@ -193,7 +193,7 @@ async fn ask<'a>(
     let held = conditions.map_or(Ok(true), |conditions| conditions.hold(&request));
     let answer = match held {
         Ok(false) => return (object, None),
-        // The API server refuses it, and asks nobody.
+        // The API server refuses it without asking the webhook.
         Err(why) => Ok(report::unmatched(&why)),
         Ok(true) => {
             let namespace = object.name.namespace();

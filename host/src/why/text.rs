@@ -164,7 +164,7 @@ impl Text {
     /// Writes what the turn saw and read, and how the call ended.
     fn seen(&mut self, turn: &Turn) {
         // Of a review nothing is kept but what came of it.
-        if turn.causes.iter().any(|woken| woken.cause == "review") {
+        if is_review(turn) {
             self.page.bad("webhook", &turn.act);
             return;
         }
@@ -235,13 +235,14 @@ impl Text {
         if let Some(message) = &turn.message {
             self.page.named("log", message);
         }
-        let failed = matches!(turn.result.as_str(), "error" | "terminal");
+        let failed = matches!(turn.result.as_str(), "error" | "terminal" | "denied");
         let took = duration(turn.took_ms);
         let right = match failed {
             true => format!("took {took}, {}", turn.result),
             false => format!("took {took}"),
         };
         let next = match turn.decision.as_str() {
+            "" if is_review(turn) => "nothing, since no queue has the key of a review".to_owned(),
             "" => wish(turn.next.as_ref()),
             decision => decision.to_owned(),
         };
@@ -282,6 +283,10 @@ impl Text {
             self.page.more(&format!("and {more} more {what}"));
         }
     }
+}
+
+fn is_review(turn: &Turn) -> bool {
+    turn.causes.iter().any(|woken| woken.cause == "review")
 }
 
 #[cfg(test)]

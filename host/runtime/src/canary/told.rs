@@ -80,7 +80,7 @@ pub struct CanaryReport {
     pub objects: Vec<CanaryObject>,
     /// `from` of the next page; absent on the last.
     pub next: Option<usize>,
-    /// Number of further objects, which are on no page because there are too many.
+    /// Number of further objects, which are on no page because there are too many; 100,000 at most.
     pub unlisted: u64,
 }
 

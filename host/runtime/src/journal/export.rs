@@ -15,6 +15,7 @@ use serde_json::Value;
 
 use crate::journal::case::Case;
 use crate::journal::record::{Act, Origin, TurnRecord};
+use crate::journal::tag::Cause;
 
 mod cache;
 mod caveats;
@@ -39,6 +40,8 @@ pub(crate) enum NoCase {
     TooLarge,
     /// A sensitive value is equal to a number or a word of the host, which cannot be replaced.
     Secret,
+    /// It is a review, of which no texts are kept.
+    Review,
 }
 
 /// Returns a turn as a case. `began` is the time at which it began.
@@ -48,6 +51,9 @@ pub(crate) fn case(
     secrecy: &Secrecy<'_>,
 ) -> Result<Case, NoCase> {
     let is_call = matches!(record.act, Act::Returned(_) | Act::Broke(_));
+    if record.tag.has(Cause::Review) {
+        return Err(NoCase::Review);
+    }
     if record.cut.is_some() {
         return Err(NoCase::TooLarge);
     }

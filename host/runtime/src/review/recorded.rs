@@ -1,6 +1,6 @@
-//! Records admission reviews that are denied or not answered, beside the turns: what was asked about
-//! which object, and why the answer was no. The text of the object is not kept, nor the reason if
-//! the object is of a kind with sensitive values.
+//! Records admission reviews that are denied or not answered, beside the turns: what was asked
+//! about which object, and why the answer was no. The text of the object is not kept, nor the
+//! reason if the object is, or may be, of a kind with sensitive values.
 //!
 //! This module must not know how an answer comes about.
 
@@ -90,9 +90,9 @@ impl Recorder {
         self.journal.review(record);
     }
 
-    /// The reason as it is kept for an object of this kind.
+    /// The reason as it is kept for an object of this kind, which is empty if it is not known.
     fn told(&self, kind: &Gvk, reason: String) -> String {
-        match self.redact.concerns(kind) {
+        match kind.kind.is_empty() || self.redact.concerns(kind) {
             true => HIDDEN.to_owned(),
             false => reason,
         }
@@ -172,6 +172,7 @@ mod tests {
         };
         assert_eq!(told("Pod"), "it holds hunter22");
         assert_eq!(told("Secret"), HIDDEN);
+        assert_eq!(told(""), HIDDEN, "it may be a Secret");
         let off = Arc::new(Journal::new(0, 1));
         assert!(Recorder::new(off, &redact).is_none());
     }

@@ -302,3 +302,31 @@ fn nothing_of_a_story_reaches_the_terminal_as_a_control_character() {
         assert!(!line.contains(char::is_control), "{line:?}");
     }
 }
+
+#[test]
+fn a_denied_review_has_no_object_and_no_next_turn() {
+    let review = Turn {
+        causes: vec![woken("review")],
+        act: "denied the CREATE of Pod.v1: 403 no tag".into(),
+        result: "denied".into(),
+        decision: String::new(),
+        cut: true,
+        digests: Some(Digests::default()),
+        ..turn("04.000000")
+    };
+    let story = Story {
+        turns: vec![review],
+        ..Story::default()
+    };
+    let text = text(&story);
+    for words in [
+        "webhook  denied the CREATE of Pod.v1: 403 no tag",
+        "next     nothing, since no queue has the key of a review",
+        "took 1.2ms, denied",
+    ] {
+        assert!(text.contains(words), "{words}\n{text}");
+    }
+    for words in ["saw", "too large", "digests", "unknown"] {
+        assert!(!text.contains(words), "{words}\n{text}");
+    }
+}

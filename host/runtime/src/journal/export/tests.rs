@@ -508,18 +508,35 @@ fn the_answers_to_http_requests_are_in_the_case() {
 
 #[test]
 fn sensitive_values_of_http_answers_are_hidden_everywhere() {
-    let secrets = ["in-the-query", "in-a-cookie", "in-the-body", "in-no-json"];
-    let [query, cookie, token, plain] = secrets;
+    let secrets = [
+        "in-the-query",
+        "in-a-cookie",
+        "in-a-header",
+        "in-the-body",
+        "in-a-line",
+        "in-no-json",
+        "in-no-object",
+    ];
+    let [query, cookie, bearer, token, line, plain, bare] = secrets;
+    let used = format!("{bearer} {token} {line} {bare}");
     let mut record = TurnRecord {
-        effects: vec![patch(&format!(r#"{{"spec":{{"a":"{token}"}}}}"#))],
+        effects: vec![patch(&format!(r#"{{"spec":{{"a":"{used}"}}}}"#))],
         ..record(Vec::new())
     };
     let url = format!("https://a.com/x?access_token={query}&page=1");
-    let body = format!(r#"{{"id":"m-1","auth":{{"accessToken":"{token}"}}}}"#);
-    let answer = response(&[("set-cookie", cookie)], body.as_bytes());
+    let body = json!({
+        "id": "m-1",
+        "auth": { "accessToken": token },
+        "kubeconfig": format!("user:\n  token: {line}\n"),
+    });
+    let bearer = format!("Bearer {bearer}");
+    let headers = [("set-cookie", cookie), ("authorization", &*bearer)];
+    let answer = response(&headers, body.to_string().as_bytes());
     record.trace.sent(sent(&url, answer));
-    let other = response(&[], plain.as_bytes());
-    record.trace.sent(sent("https://a.com/y", other));
+    for body in [plain.to_owned(), format!("{bare:?}")] {
+        let other = response(&[], body.as_bytes());
+        record.trace.sent(sent("https://a.com/y", other));
+    }
     let case = case_of(&record);
     for (file, text) in &case.files {
         for secret in secrets {
@@ -608,6 +625,11 @@ fn a_turn_without_a_call_is_no_case() {
     let mut large = record(Vec::new());
     large.cut();
     assert_eq!(why(&large), Some(NoCase::TooLarge));
+    let review = TurnRecord {
+        tag: Cause::Review.into(),
+        ..large
+    };
+    assert_eq!(why(&review), Some(NoCase::Review));
     let busy = TurnRecord {
         act: Act::Broke("no instance is free".into()),
         trace: Trace::default(),

@@ -1,6 +1,6 @@
 //! Finds the values of HTTP requests and answers that are sensitive by the names under which they
-//! stand: in queries, headers and JSON. A body that is no JSON does not show where its values are,
-//! so all of it is one. This module must not know how an answer is told.
+//! stand: in queries, headers and JSON. A body that is no JSON object or array does not show where
+//! its values are, so all of it is one. This module must not know how an answer is told.
 
 use serde_json::Value;
 use vmhost_core::HttpSent;
@@ -61,10 +61,14 @@ fn query(found: &mut Found<'_>, url: &str) {
 
 fn headers(found: &mut Found<'_>, headers: &[(String, String)]) {
     for (name, value) in headers {
-        match is_sensitive(name) {
-            true => found.value(value),
+        if !is_sensitive(name) {
             // `Location` may have a query.
-            false => query(found, value),
+            query(found, value);
+            continue;
+        }
+        found.value(value);
+        if let Some((_, credential)) = value.split_once("Bearer ") {
+            found.value(credential);
         }
     }
 }
@@ -72,12 +76,14 @@ fn headers(found: &mut Found<'_>, headers: &[(String, String)]) {
 fn body(found: &mut Found<'_>, body: &[u8]) {
     let text = String::from_utf8_lossy(body);
     match serde_json::from_str::<Value>(&text) {
-        Ok(mut json) => {
+        Ok(mut json @ (Value::Object(_) | Value::Array(_))) => {
             members(found, &json);
             // It may hold a Secret.
             found.object(&mut json, None);
         }
-        Err(_) => found.value(&text),
+        Ok(Value::Null | Value::Bool(_)) => {}
+        Ok(Value::String(text)) => found.value(&text),
+        Ok(Value::Number(_)) | Err(_) => found.value(&text),
     }
 }
 
@@ -86,7 +92,7 @@ fn members(found: &mut Found<'_>, value: &Value) {
         Value::Object(all) => {
             for (name, member) in all {
                 match is_sensitive(name) {
-                    true => found.texts(member),
+                    true => named(found, member),
                     false => members(found, member),
                 }
             }
@@ -94,6 +100,17 @@ fn members(found: &mut Found<'_>, value: &Value) {
         Value::Array(items) => items.iter().for_each(|item| members(found, item)),
         Value::String(text) if text.starts_with(PEM) => found.value(text),
         Value::String(text) => query(found, text),
+        _ => {}
+    }
+}
+
+/// Adds all texts under a sensitive name.
+fn named(found: &mut Found<'_>, value: &Value) {
+    match value {
+        // A kubeconfig has the token on a line of its own.
+        Value::String(text) => found.value(text),
+        Value::Array(items) => items.iter().for_each(|item| named(found, item)),
+        Value::Object(all) => all.values().for_each(|member| named(found, member)),
         _ => {}
     }
 }

@@ -244,7 +244,7 @@ impl<'r> Found<'r> {
     }
 
     /// Adds all texts in a value.
-    pub(super) fn texts(&mut self, value: &Value) {
+    fn texts(&mut self, value: &Value) {
         match value {
             Value::String(text) => {
                 self.add(text);

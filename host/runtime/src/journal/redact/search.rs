@@ -1,5 +1,5 @@
 //! Finds values in texts, in the forms in which they may appear there: as they are, in base64 (also
-//! inside a longer text that was encoded), and as part of a JSON text.
+//! inside a longer text that was encoded), and as part of a JSON text or of a URL.
 //!
 //! This module must not know why a value must not be seen.
 
@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 use vmhost_core::one_line;
 
@@ -24,6 +25,13 @@ const CUT: usize = 500;
 
 /// ... which is then recognised by at least this many bytes.
 const BEGINNING: usize = 8;
+
+/// What is escaped in a part of a URL: all but letters, digits and these four.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
 
 /// The values to find, in all their forms.
 pub(super) struct Search {
@@ -163,6 +171,7 @@ fn forms_of(value: &str) -> BTreeSet<String> {
         // The host writes errors on one line.
         forms.insert(one_line(text).into_owned());
         forms.extend(quoted(text));
+        forms.extend(in_url(text));
         forms.extend(encoded(text.as_bytes()));
     }
     forms
@@ -185,6 +194,13 @@ fn quoted(text: &str) -> Vec<String> {
     let twice: Vec<String> = forms.iter().map(|form| escaped(form)).collect();
     forms.extend(twice);
     forms
+}
+
+/// The text as part of a URL, where a space may also be a `+`.
+fn in_url(text: &str) -> [String; 2] {
+    let escaped = utf8_percent_encode(text, ESCAPED).to_string();
+    let of_form = escaped.replace("%20", "+");
+    [escaped, of_form]
 }
 
 fn escaped(text: &str) -> String {

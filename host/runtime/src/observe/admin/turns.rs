@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use vmhost_core::ObjectName;
+use vmhost_core::description::admission_kind;
 use vmhost_engine::Settings;
 
 use super::asked::{Refused, meant, named, wanted};
@@ -192,6 +193,8 @@ impl Turns {
     fn why_none(&self, controllers: &[&Keyed], running: &Running) -> &'static str {
         if !self.journal.is_on() {
             "this vmhost keeps no records (--record-bytes 0)"
+        } else if controllers.iter().all(|keyed| keyed.kind == admission_kind()) {
+            "this vmhost remembers only reviews that were denied or not answered, and `vmhost status` counts the others"
         } else if !running.leading {
             "this vmhost is a standby, and only the leader takes keys"
         } else if !controllers.iter().any(|keyed| keyed.started) {

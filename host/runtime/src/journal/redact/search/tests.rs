@@ -56,6 +56,15 @@ fn a_secrets_value_is_found_encoded_and_decoded() {
 }
 
 #[test]
+fn a_value_is_found_in_a_url() {
+    let url = "https://a.com/k%2Fe%2By%3D?of=k%2Fe%2By%3D&with=a%20space&or=a+space";
+    assert_eq!(
+        hidden(&["k/e+y=", "a space"], url),
+        "https://a.com/*?of=*&with=*&or=*"
+    );
+}
+
+#[test]
 fn values_that_overlap_leave_nothing() {
     assert_eq!(hidden(&["abcd", "cdefgh"], "-abcdefgh-"), "-*-");
     assert_eq!(hidden(&["abcd", "abcdef"], "abcdef abcd"), "* *");

@@ -68,6 +68,7 @@ fn told((reason, count): (NoCase, u32)) -> String {
         NoCase::NoCall => "turns without a call of the plugin",
         NoCase::TooLarge => "turns that were too large to keep",
         NoCase::Secret => "turns that cannot be told without a sensitive value",
+        NoCase::Review => "reviews, whose objects are not kept",
     };
     format!("{what}: {count}")
 }

@@ -72,3 +72,33 @@ fn a_setting_is_not_told_after_it_was_replaced() {
         "{text}"
     );
 }
+
+#[test]
+fn that_no_review_is_recorded_says_nothing_about_turns() {
+    let journal = Arc::new(Journal::new(4 << 20, 1));
+    let redact = Arc::new(Redact::new(Vec::new()));
+    let turns = Turns::new(journal, redact, Arc::default());
+    let webhook = Keyed {
+        controller: "guard/images".into(),
+        started: true,
+        kind: admission_kind(),
+        plural: "admissions".to_owned(),
+        aliases: Default::default(),
+        namespaced: true,
+        reads_sensitive: false,
+    };
+    let running = Running {
+        leading: false,
+        controllers: vec![webhook],
+    };
+    let query = WhyQuery {
+        kind: "admissions".to_owned(),
+        name: "x".to_owned(),
+        ..WhyQuery::default()
+    };
+    let error = turns.why(&query, &running).unwrap_err().to_string();
+    assert!(
+        error.contains("denied or not answered") && !error.contains("standby"),
+        "{error}"
+    );
+}
