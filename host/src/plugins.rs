@@ -72,7 +72,7 @@ fn machine() -> String {
 
 /// Follows the `Plugin` objects from now on.
 pub(crate) fn start(manager: &Manager, connection: &Connection, mut options: Options) {
-    // Who creates Plugins beside the host may use its login: its own objects are there, too.
+    // Whoever may create Plugins in the host's own namespace is trusted with what the host has.
     let own = connection.default_namespace().to_owned();
     options.login_namespaces.push(own);
     let given = Given {

@@ -82,15 +82,17 @@ impl Shared {
         // Of a namespace that is not known nothing can be said, and nothing runs there anew.
         let labels = self.labels(namespace).ok()?;
         let objects = self.policies.store().snapshots();
-        let mut policies = objects
+        let policies = objects
             .iter()
             .filter_map(|object| serde_json::from_str::<Policy>(&object.text).ok());
-        let keeper = policies.find(|policy| {
+        let keepers = policies.filter(|policy| {
             policy.reserves(plugin) && policy.is_about(&labels).is_ok_and(|is_about| !is_about)
-        })?;
+        });
+        // Of several always the same one: another message each time would be written each time.
+        let keeper = keepers.map(|policy| policy.metadata.name).min()?;
         Some(format!(
-            "the PluginPolicy {} keeps the name {plugin:?} for other namespaces than {namespace}",
-            keeper.metadata.name
+            "the PluginPolicy {keeper} keeps the name {plugin:?} for other namespaces than \
+             {namespace}"
         ))
     }
 

@@ -18,6 +18,9 @@ use crate::{quantity, scope, settings};
 /// The reason while access control does not answer.
 const REVIEW_FAILED: &str = "ReviewFailed";
 
+/// The reason while a policy keeps the plugin's name for other namespaces.
+pub(crate) const NAME_RESERVED: &str = "NameReserved";
+
 impl Keeper {
     /// The terms that the plugin may run under. The error names what is not granted.
     pub(crate) fn terms(
@@ -103,10 +106,10 @@ impl Keeper {
     }
 }
 
-/// Returns whether a stop says that something is not granted, rather than that access control did
-/// not answer.
+/// Returns whether a stop says that something is not granted, the name among it, rather than that
+/// access control did not answer.
 pub(crate) fn is_denial(stop: &Stop) -> bool {
-    stop.kind == "Granted" && stop.reason != REVIEW_FAILED
+    stop.reason == NAME_RESERVED || (stop.kind == "Granted" && stop.reason != REVIEW_FAILED)
 }
 
 /// What the policies allow at most.
@@ -169,6 +172,20 @@ mod tests {
 
     fn plugin(spec: &str) -> Plugin {
         Plugin::parse(&format!(r#"{{"metadata":{{"name":"p"}},"spec":{spec}}}"#)).unwrap()
+    }
+
+    #[test]
+    fn what_is_not_granted_is_a_denial() {
+        for (kind, reason, wanted) in [
+            ("Granted", "Denied", true),
+            ("Granted", REVIEW_FAILED, false),
+            ("Loaded", NAME_RESERVED, true),
+            ("Loaded", "NameTaken", false),
+            ("Pulled", "PullFailed", false),
+        ] {
+            let is = is_denial(&Stop::at(kind, reason, ""));
+            assert_eq!(is, wanted, "{kind} {reason}");
+        }
     }
 
     #[test]

@@ -14,6 +14,7 @@ use crate::object::Plugin;
 use crate::revision::{self, Revision};
 use crate::settings;
 use crate::source::{Content, of_image};
+use crate::terms::NAME_RESERVED;
 use crate::verify::{lends_login, reachable, verified};
 
 impl Keeper {
@@ -109,7 +110,7 @@ impl Keeper {
             if self.plugin.is_none() {
                 self.shared.free(&self.key);
             }
-            return Err(Stop::at("Loaded", "NameReserved", why));
+            return Err(Stop::at("Loaded", NAME_RESERVED, why));
         }
         let taken = |why: String| Stop::at("Loaded", "NameTaken", why);
         match self.plugin.as_deref() {

@@ -40,7 +40,7 @@ metrics: {access: token, serviceMonitor: {enabled: true}}
 "#;
 
 /// Values, and words that only they bring into the objects.
-const BRING: [(&str, &str); 15] = [
+const BRING: [(&str, &str); 16] = [
     ("replicas=3", "replicas: 3"),
     ("replicas=1,leaderElection.enabled=false", "type: Recreate"),
     ("image.tag=1.2.3", "image: \"vmhost/vmhost:1.2.3\""),
@@ -54,6 +54,11 @@ const BRING: [(&str, &str); 15] = [
     (
         "metrics.certSecret=mine",
         "--metrics-cert-dir=/metrics-certs",
+    ),
+    (
+        "metrics.certSecret=a,metrics.serviceMonitor.enabled=true,\
+         metrics.serviceMonitor.tlsConfig.serverName=mine",
+        "serverName: mine",
     ),
     (
         "pluginObjects.registryLoginNamespaces={*}",
