@@ -193,7 +193,10 @@ impl Turns {
     fn why_none(&self, controllers: &[&Keyed], running: &Running) -> &'static str {
         if !self.journal.is_on() {
             "this vmhost keeps no records (--record-bytes 0)"
-        } else if controllers.iter().all(|keyed| keyed.kind == admission_kind()) {
+        } else if controllers
+            .iter()
+            .all(|keyed| keyed.kind == admission_kind())
+        {
             "this vmhost remembers only reviews that were denied or not answered, and `vmhost status` counts the others"
         } else if !running.leading {
             "this vmhost is a standby, and only the leader takes keys"
