@@ -1,69 +1,21 @@
 //! Admission by the API server: both servers call webhooks at the same times with the same reviews,
 //! and refuse in the same words. Policies of the cluster, too.
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use http::{Method, Request};
-use kube::Client;
 use serde_json::{Value, json};
-use vmhost_tests::net::{JSON, MERGE};
+use vmhost_tests::net::JSON;
 use vmhost_tests::server::TestServer;
 use vmhost_tests::wait::eventually;
 use vmhost_tests::webhook::{Reply, Webhook, admitted, patched};
 use vmhost_tests::{both_servers, net};
 
-const GROUP: &str = "/apis/admissionregistration.k8s.io/v1";
-
-/// A namespace whose requests a test's own webhooks and policies get.
-struct Scene {
-    client: Client,
-    namespace: String,
-    /// What the test created for the whole cluster.
-    configurations: Vec<String>,
-}
+use crate::admission_scene::Scene;
 
 impl Scene {
-    async fn of(server: &TestServer) -> Result<Scene> {
-        Ok(Scene {
-            client: server.client().await?,
-            namespace: server.namespace("admission").await?,
-            configurations: Vec::new(),
-        })
-    }
-
-    async fn send(&self, method: Method, path: &str, body: &Value) -> Result<(u16, Value)> {
-        let media = match (&method, body) {
-            (_, Value::Null) => "",
-            (&Method::PATCH, _) => MERGE,
-            _ => JSON,
-        };
-        net::send(&self.client, method, path, media, body).await
-    }
-
-    async fn ok(&self, method: Method, path: &str, body: &Value) -> Result<Value> {
-        match self.send(method.clone(), path, body).await? {
-            (200..=299, value) => Ok(value),
-            (code, value) => bail!("{method} {path}: {code} {value}"),
-        }
-    }
-
-    /// Returns the path of the ConfigMaps of the namespace.
-    fn maps(&self) -> String {
-        format!("/api/v1/namespaces/{}/configmaps", self.namespace)
-    }
-
     async fn create(&self, name: &str) -> Result<(u16, Value)> {
         let map = json!({ "metadata": { "name": name }, "data": { "by": "client" } });
         self.send(Method::POST, &self.maps(), &map).await
-    }
-
-    /// Creates an object of the admission group for the namespace.
-    async fn configure(&mut self, plural: &str, mut object: Value) -> Result<()> {
-        let name = format!("{}-{}", self.namespace, self.configurations.len());
-        object["metadata"] = json!({ "name": name });
-        self.ok(Method::POST, &format!("{GROUP}/{plural}"), &object)
-            .await?;
-        self.configurations.push(format!("{GROUP}/{plural}/{name}"));
-        Ok(())
     }
 
     /// Creates a configuration of these webhooks. What they leave out has the usual values.
@@ -84,11 +36,8 @@ impl Scene {
         };
         let webhooks: Vec<Value> = webhooks.into_iter().map(complete).collect();
         self.configure(plural, json!({ "webhooks": webhooks }))
-            .await
-    }
-
-    fn selector(&self) -> Value {
-        json!({ "matchLabels": { "kubernetes.io/metadata.name": self.namespace } })
+            .await?;
+        Ok(())
     }
 
     /// Waits until a webhook is called for new ConfigMaps: a real server learns of a configuration
@@ -101,13 +50,6 @@ impl Scene {
             Ok((!webhook.seen(path).is_empty()).then_some(()))
         })
         .await
-    }
-
-    async fn end(self) -> Result<()> {
-        for path in &self.configurations {
-            self.ok(Method::DELETE, path, &Value::Null).await?;
-        }
-        Ok(())
     }
 }
 
@@ -126,7 +68,7 @@ both_servers!(mutating_webhooks_change_objects_before_validating_ones_see_them);
 async fn mutating_webhooks_change_objects_before_validating_ones_see_them(
     server: &TestServer,
 ) -> Result<()> {
-    let mut scene = Scene::of(server).await?;
+    let mut scene = Scene::of(server, "admission").await?;
     let webhook = Webhook::start(|path, review| {
         let object = &review["request"]["object"];
         match path {
@@ -243,7 +185,7 @@ async fn mutating_webhooks_change_objects_before_validating_ones_see_them(
 
 both_servers!(refusals_and_failures_have_the_same_words);
 async fn refusals_and_failures_have_the_same_words(server: &TestServer) -> Result<()> {
-    let mut scene = Scene::of(server).await?;
+    let mut scene = Scene::of(server, "admission").await?;
     let webhook = Webhook::start(|path, review| match path {
         "/deny" => admitted(
             review,
@@ -374,7 +316,7 @@ async fn refusals_and_failures_have_the_same_words(server: &TestServer) -> Resul
 
 both_servers!(updates_deletions_and_subresources_are_reviewed);
 async fn updates_deletions_and_subresources_are_reviewed(server: &TestServer) -> Result<()> {
-    let mut scene = Scene::of(server).await?;
+    let mut scene = Scene::of(server, "admission").await?;
     let webhook = Webhook::start(|_, review| {
         let request = &review["request"];
         let keep = request["oldObject"]["metadata"]["labels"]["keep"] == "yes";
@@ -488,7 +430,7 @@ async fn updates_deletions_and_subresources_are_reviewed(server: &TestServer) ->
 
 both_servers!(policies_of_the_cluster_decide);
 async fn policies_of_the_cluster_decide(server: &TestServer) -> Result<()> {
-    let mut scene = Scene::of(server).await?;
+    let mut scene = Scene::of(server, "admission").await?;
     let namespace = scene.namespace.clone();
     let limits = json!({ "metadata": { "name": "limits" }, "data": { "most": "3" } });
     scene.ok(Method::POST, &scene.maps(), &limits).await?;

@@ -10,6 +10,7 @@
 
 mod access;
 mod admin;
+mod admission_scene;
 mod admission_server;
 mod apiserver_command;
 mod apply_cases;

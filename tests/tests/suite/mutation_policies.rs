@@ -1,71 +1,19 @@
 //! Mutating admission policies: both servers make the same of an object, refuse in the same words,
 //! and evaluate policies again beside webhooks.
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use http::Method;
-use kube::Client;
 use serde_json::{Value, json};
-use vmhost_tests::net::{JSON, MERGE};
+use vmhost_tests::both_servers;
 use vmhost_tests::server::TestServer;
 use vmhost_tests::wait::eventually;
 use vmhost_tests::webhook::{Webhook, admitted, patched};
-use vmhost_tests::{both_servers, net};
 
-const GROUP: &str = "/apis/admissionregistration.k8s.io/v1";
-
-/// A namespace whose objects a test's own policies change.
-struct Scene {
-    client: Client,
-    namespace: String,
-    /// What the test created for the whole cluster.
-    configurations: Vec<String>,
-}
+use crate::admission_scene::Scene;
 
 impl Scene {
-    async fn of(server: &TestServer) -> Result<Scene> {
-        Ok(Scene {
-            client: server.client().await?,
-            namespace: server.namespace("mutation").await?,
-            configurations: Vec::new(),
-        })
-    }
-
-    async fn send(&self, method: Method, path: &str, body: &Value) -> Result<(u16, Value)> {
-        let media = match (&method, body) {
-            (_, Value::Null) => "",
-            (&Method::PATCH, _) => MERGE,
-            _ => JSON,
-        };
-        net::send(&self.client, method, path, media, body).await
-    }
-
-    async fn ok(&self, method: Method, path: &str, body: &Value) -> Result<Value> {
-        match self.send(method.clone(), path, body).await? {
-            (200..=299, value) => Ok(value),
-            (code, value) => bail!("{method} {path}: {code} {value}"),
-        }
-    }
-
-    fn maps(&self) -> String {
-        format!("/api/v1/namespaces/{}/configmaps", self.namespace)
-    }
-
     fn deployments(&self) -> String {
         format!("/apis/apps/v1/namespaces/{}/deployments", self.namespace)
-    }
-
-    fn selector(&self) -> Value {
-        json!({ "matchLabels": { "kubernetes.io/metadata.name": self.namespace } })
-    }
-
-    /// Creates an object of the whole cluster, and returns its name.
-    async fn configure(&mut self, plural: &str, mut object: Value) -> Result<String> {
-        let name = format!("{}-{}", self.namespace, self.configurations.len());
-        object["metadata"] = json!({ "name": name });
-        let path = format!("{GROUP}/{plural}");
-        self.ok(Method::POST, &path, &object).await?;
-        self.configurations.push(format!("{path}/{name}"));
-        Ok(name)
     }
 
     /// Creates a policy for a resource of the namespace with its binding, and returns their names.
@@ -114,13 +62,6 @@ impl Scene {
         })
         .await
     }
-
-    async fn end(self) -> Result<()> {
-        for path in &self.configurations {
-            self.ok(Method::DELETE, path, &Value::Null).await?;
-        }
-        Ok(())
-    }
 }
 
 fn apply(expression: &str) -> Value {
@@ -150,7 +91,7 @@ fn deployment() -> Value {
 
 both_servers!(apply_configurations_merge_by_schema);
 async fn apply_configurations_merge_by_schema(server: &TestServer) -> Result<()> {
-    let mut scene = Scene::of(server).await?;
+    let mut scene = Scene::of(server, "mutation").await?;
     let annotate = r#"Object{metadata: Object.metadata{annotations: {"mutated-by": "policy"}}}"#;
     let contain = r#"Object{spec: Object.spec{
         replicas: 1337,
@@ -193,7 +134,7 @@ async fn apply_configurations_merge_by_schema(server: &TestServer) -> Result<()>
 
 both_servers!(patches_see_parameters_and_variables);
 async fn patches_see_parameters_and_variables(server: &TestServer) -> Result<()> {
-    let mut scene = Scene::of(server).await?;
+    let mut scene = Scene::of(server, "mutation").await?;
     let maps = scene.maps();
     // A real server watches service accounts for itself as long as it runs. A kind that it watches
     // only for policies, such as ConfigMap, it stops to watch after the last policy (mutating or
@@ -241,7 +182,7 @@ async fn patches_see_parameters_and_variables(server: &TestServer) -> Result<()>
 
 both_servers!(failed_mutations_refuse_or_let_pass);
 async fn failed_mutations_refuse_or_let_pass(server: &TestServer) -> Result<()> {
-    let mut scene = Scene::of(server).await?;
+    let mut scene = Scene::of(server, "mutation").await?;
     let maps = scene.maps();
     let failing = "Object{metadata: Object.metadata{labels: {'l': object.data.none}}}";
     let good = "Object{data: {'good': 'yes'}}";
@@ -273,7 +214,7 @@ async fn failed_mutations_refuse_or_let_pass(server: &TestServer) -> Result<()> 
         "{refusal}\nexpected {causes}"
     );
 
-    let path = format!("{GROUP}/mutatingadmissionpolicies/{policy}");
+    let path = Scene::configuration("mutatingadmissionpolicies", &policy);
     let ignore = json!({ "spec": {
         "failurePolicy": "Ignore", "mutations": [apply(failing), apply(good)],
     } });
@@ -286,7 +227,7 @@ async fn failed_mutations_refuse_or_let_pass(server: &TestServer) -> Result<()> 
 
 both_servers!(policies_come_before_webhooks_and_again_beside_them);
 async fn policies_come_before_webhooks_and_again_beside_them(server: &TestServer) -> Result<()> {
-    let mut scene = Scene::of(server).await?;
+    let mut scene = Scene::of(server, "mutation").await?;
     let webhook = Webhook::start(|_, review| {
         let object = &review["request"]["object"];
         let seen = object["metadata"]["annotations"]["seen"].clone();

@@ -84,11 +84,7 @@ impl Plugin {
             .map_err(LoadError::Describe)?
             .map_err(LoadError::Refused)?;
         let description = Description::parse(&text)?;
-        let mut settings = settings(&description.name);
-        for hidden in description.hidden_settings() {
-            settings.remove(hidden);
-        }
-        let settings = Arc::new(settings);
+        let settings = visible(&description, settings(&description.name));
         instance.configure(settings.clone());
         let (component, size, imports) = (image.digest.clone(), image.size, image.imports());
         let digest = match &script {
@@ -118,4 +114,33 @@ impl Plugin {
 /// The settings of the plugin with this name.
 fn of_plugin(settings: &HashMap<String, Settings>, name: &str) -> Settings {
     settings.get(name).cloned().unwrap_or_default()
+}
+
+/// Returns what an instance sees of these settings: not those that only the host uses.
+pub(super) fn visible(description: &Description, mut settings: Settings) -> Arc<Settings> {
+    for hidden in description.hidden_settings() {
+        settings.remove(hidden);
+    }
+    Arc::new(settings)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_instance_sees_the_setting_of_a_header() {
+        let description = Description::parse(
+            r#"{
+                "apiVersion": "vmhost/v1",
+                "name": "p",
+                "controllers": [{ "name": "c", "timer": { "once": true } }],
+                "http": [{ "host": "a.com", "headers": [{ "name": "A", "setting": "token" }] }]
+            }"#,
+        )
+        .unwrap();
+        let settings = ["token", "url"].map(|name| (name.to_owned(), "x".to_owned()));
+        let seen = visible(&description, settings.into());
+        assert_eq!(seen.keys().collect::<Vec<_>>(), ["url"]);
+    }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use vmhost_core::{MapRequest, ObjectName, ObjectReader, Outcome, Request, Trace};
 
+use super::load::visible;
 use super::{Plugin, Settings};
 use crate::error::CallError;
 use crate::instance::Instance;
@@ -46,7 +47,7 @@ impl Plugin {
 
     async fn still(&self, settings: Settings) -> Result<Instance, CallError> {
         let of = self.image().await?;
-        self.start(&of.image, Arc::new(settings), World::Still)
-            .await
+        let settings = visible(&self.description, settings);
+        self.start(&of.image, settings, World::Still).await
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use vmhost_core::{ObjectReader, Outcome, Request, Trace};
 
+use super::load::visible;
 use super::{Plugin, Settings};
 use crate::error::CallError;
 use crate::told::{Draws, Told};
@@ -37,7 +38,9 @@ impl Plugin {
     ) -> Result<Outcome, CallError> {
         let of = self.image().await?;
         let world = World::Told(Arc::new(told.clone()));
-        let mut instance = self.start(&of.image, Arc::new(settings), world).await?;
+        let mut instance = self
+            .start(&of.image, visible(&self.description, settings), world)
+            .await?;
         instance
             .reconcile(&self.engine, &self.limits, request, reader, trace)
             .await
