@@ -1,13 +1,14 @@
 #!/bin/sh
 # Runs Kubernetes' own conformance cases of sig-api-machinery that need no nodes and no controllers
-# on the server of $KUBECONFIG. On kube-apiserver alone, all 46 pass in four minutes, and on the embedded server in three.
+# on the server of $KUBECONFIG. On kube-apiserver alone all 46 pass in four minutes, and on the
+# embedded server in three.
 #
 #   vmhost apiserver --for-command -- tests/conformance.sh
 #   KUBECONFIG=FILE tests/conformance.sh [GINKGO-FLAG...]
 #
 # kubernetes.sh builds e2e.test of the version in kube-apiserver/go.mod, once for each machine and
-# version: 4 to 12 minutes on two cores. SKIP is another expression for what is skipped, CASES how many
-# cases must pass then. Exit code 3: Go is not installed.
+# version: 4 to 12 minutes on two cores. SKIP is another expression for what is skipped, CASES how
+# many cases must pass then. Exit code 3: Go is not installed.
 #
 # What is skipped, and why:
 #
