@@ -10,6 +10,7 @@ use vmhost_merge::{ApplyError, Conflict};
 
 use crate::access::creation;
 use crate::call::{Call, Done, Door};
+use crate::decode::{Body, Twice};
 use crate::kinds::Target;
 use crate::request::{Options, Validation};
 use crate::state::Inner;
@@ -22,7 +23,7 @@ pub(crate) enum Patch {
     Merge(Value),
     Json(json_patch::Patch),
     Strategic { patch: Value, schema: Value },
-    Apply(Value),
+    Apply(Body),
 }
 
 /// The most operations of a JSON patch, as in a real server.
@@ -51,7 +52,7 @@ impl Patch {
             "application/apply-patch+yaml" | "application/apply-patch+json" => {
                 let patch = decode::yaml(body)
                     .map_err(|e| ApiError::bad_request(format!("error decoding YAML: {e}")))?;
-                Ok(Patch::Apply(patch.value))
+                Ok(Patch::Apply(patch))
             }
             "application/strategic-merge-patch+json" if !target.kind.custom => {
                 let patch = serde_json::from_slice(body).map_err(|e| bad(&e))?;
@@ -128,7 +129,7 @@ pub(crate) fn patch(inner: &mut Inner, call: &Call<'_>, patch: &Patch) -> Result
     write::replace(inner, call, &live, new, false)
 }
 
-fn apply(inner: &mut Inner, call: &Call<'_>, applied: &Value) -> Result<Done, ApiError> {
+fn apply(inner: &mut Inner, call: &Call<'_>, patch: &Body) -> Result<Done, ApiError> {
     let target = call.target;
     if call
         .options
@@ -144,7 +145,7 @@ fn apply(inner: &mut Inner, call: &Call<'_>, applied: &Value) -> Result<Done, Ap
         );
         return Err(ApiError::invalid_of("PatchOptions.meta.k8s.io", "", &[why]));
     }
-    let mut applied = applied.clone();
+    let mut applied = patch.value.clone();
     if applied.is_null() {
         applied = json!({});
     }
@@ -169,7 +170,7 @@ fn apply(inner: &mut Inner, call: &Call<'_>, applied: &Value) -> Result<Done, Ap
                 call.now,
             );
             let mut merged = merged.map_err(|error| refusal(call, error))?;
-            let warnings = strictly(call)?;
+            let warnings = strictly(call, &patch.duplicates)?;
             // The preconditions are those of the applied object, not those that the merge added.
             for field in ["resourceVersion", "uid"] {
                 meta::set(&mut merged, field, meta::get(&applied, field).cloned());
@@ -189,7 +190,7 @@ fn apply(inner: &mut Inner, call: &Call<'_>, applied: &Value) -> Result<Done, Ap
             let new =
                 vmhost_merge::apply(target.schema(), None, &applied, &manager, force, call.now);
             let new = new.map_err(|error| refusal(call, error))?;
-            let warnings = strictly(call)?;
+            let warnings = strictly(call, &patch.duplicates)?;
             Ok(write::create(inner, call, new, true)?.warned(warnings))
         }
     }
@@ -197,13 +198,16 @@ fn apply(inner: &mut Inner, call: &Call<'_>, applied: &Value) -> Result<Done, Ap
 
 /// Refuses or reports what an applied patch gives twice. A real server looks for that after it has
 /// merged the patch, so that a conflict is told first.
-fn strictly(call: &Call<'_>) -> Result<Vec<String>, ApiError> {
-    if call.options.validation == Validation::Strict && !call.duplicates.is_empty() {
-        let why = decode::refusal(call.duplicates, &[], None);
-        let why = format!("error strict decoding YAML: error converting YAML to JSON: {why}");
-        return Err(ApiError::bad_request(why));
+fn strictly(call: &Call<'_>, twice: &[Twice]) -> Result<Vec<String>, ApiError> {
+    match call.options.validation {
+        Validation::Ignore => Ok(Vec::new()),
+        Validation::Strict if !twice.is_empty() => {
+            let why = decode::refusal(twice, &[], None);
+            let why = format!("error strict decoding YAML: error converting YAML to JSON: {why}");
+            Err(ApiError::bad_request(why))
+        }
+        Validation::Warn | Validation::Strict => Ok(decode::faults(twice, &[], None)),
     }
-    Ok(decode::faults(call.duplicates, &[], None))
 }
 
 /// Checks that the body of an apply names its kind.

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::admission;
 use crate::admission::review::Operation;
 use crate::call::{Call, Done};
+use crate::decode::Body;
 use crate::kinds::{Scale, Target};
 use crate::patch::{self, Patch};
 use crate::state::Inner;
@@ -128,7 +129,11 @@ pub(crate) fn apply(inner: &mut Inner, call: &Call<'_>, scale: &Value) -> Result
             paths.spec.set(&mut applied, replicas);
         }
     }
-    patch::patch(inner, call, &Patch::Apply(applied))
+    let patch = Body {
+        value: applied,
+        ..Body::default()
+    };
+    patch::patch(inner, call, &Patch::Apply(patch))
 }
 
 fn check_type(scale: &Value) -> Result<(), ApiError> {

@@ -20,14 +20,13 @@ const TEXTS: &str = "application/json, application/yaml";
 /// Those of built-in kinds, and of options.
 const ALL: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 
-/// Returns the fields that a patch gives twice.
+/// Returns the fields that a patch gives twice, except for an apply, which has its own.
 pub(super) fn twice(media: &str, options: &Options, body: &[u8]) -> Vec<Twice> {
     let read = match media {
         _ if options.validation == Validation::Ignore => None,
         "application/merge-patch+json" | "application/strategic-merge-patch+json" => {
             decode::json(body).ok()
         }
-        "application/apply-patch+yaml" | "application/apply-patch+json" => decode::yaml(body).ok(),
         _ => None,
     };
     read.map(|body| body.duplicates).unwrap_or_default()

@@ -41,7 +41,7 @@ pub(super) async fn scale(scope: &Scope<'_>) -> Answer {
         Method::PATCH => {
             let read = Patch::parse(target, &negotiate::body_type(headers), body)?;
             let done = settle(state, call.questions, |inner| match &read {
-                Patch::Apply(scale) => scale::apply(inner, call, scale),
+                Patch::Apply(scale) => scale::apply(inner, call, &scale.value),
                 other => scale::write(inner, call, scale::patched(other)),
             });
             done.await?

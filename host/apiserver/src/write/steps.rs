@@ -165,8 +165,7 @@ pub(crate) fn shape(
         }
     }
     default(target, new);
-    // A patch that is applied says itself what it gives twice.
-    let twice = if merged { &[][..] } else { call.duplicates };
+    let twice = call.duplicates;
     let json = call.body.filter(|_| !target.kind.custom);
     match call.options.validation {
         Validation::Ignore => Ok(Vec::new()),
