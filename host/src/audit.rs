@@ -129,8 +129,8 @@ async fn of_webhook(
     Ok(found)
 }
 
-/// Asks about all objects of a kind, in one namespace or all, as far as they are selected and fulfil
-/// the conditions. Without conditions, those are not evaluated.
+/// Asks about all objects of a kind, in one namespace or all, as far as they are selected and
+/// fulfil the conditions. Without conditions, those are not evaluated.
 async fn list(
     audit: &Audit,
     reader: &Reader,

@@ -96,7 +96,8 @@ pub fn checks(plugin: &str) -> Value {
     })
 }
 
-/// Returns the description of a plugin with a validating and a mutating webhook that nobody calls.
+/// Returns the description of a plugin with a validating and a mutating webhook. No API server
+/// calls them.
 pub fn uncalled(plugin: &str) -> Value {
     let webhook = |kind: &str| {
         json!({

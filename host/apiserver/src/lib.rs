@@ -101,7 +101,7 @@
 //! - No admission plugins but the defaults of tolerations, priorities and new nodes, webhooks,
 //!   MutatingAdmissionPolicies and ValidatingAdmissionPolicies. A webhook is reached by a URL; a
 //!   Service leads somewhere only if it has an external name. Garbage collection, and the deletion
-//!   of what is in a namespace, ask nobody. Audit annotations are dropped.
+//!   of what is in a namespace, call no webhook. Audit annotations are dropped.
 //! - Expressions of admission know no types of their variables and no `authorizer`. No expression
 //!   may use a named format or the name of a time zone. An apply configuration of a subresource
 //!   with a kind of its own (`scale`) is merged without a schema.

@@ -240,8 +240,8 @@ impl Connection {
         &self.about.namespace
     }
 
-    /// The namespace of the Pod that this process runs in; `None` if it is not known to run in one of
-    /// this cluster.
+    /// The namespace of the Pod that this process runs in; `None` if it is not known to run in one
+    /// of this cluster.
     pub fn pod_namespace(&self) -> Option<&str> {
         self.pod_namespace.as_deref()
     }

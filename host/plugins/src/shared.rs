@@ -129,7 +129,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Returns whether a name is kept from the namespace of the object that was reported to have it.
+    /// Returns whether a name is kept from the namespace of the object that was reported to have
+    /// it.
     fn is_squatter(&self, plugin: &str, key: &str) -> bool {
         key.split_once('/')
             .is_some_and(|(namespace, _)| self.reserved(plugin, namespace).is_some())

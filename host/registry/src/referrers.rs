@@ -157,7 +157,8 @@ async fn index(wire: &mut Wire, digest: &str) -> Result<Index, Error> {
 }
 
 /// Returns whether this is the answer of a registry that keeps no lists. Some refuse paths that
-/// they do not know in their own way. One that refuses every request also refuses the one for the tag.
+/// they do not know in their own way. One that refuses every request also refuses the one for the
+/// tag.
 fn has_no_lists(status: StatusCode) -> bool {
     matches!(
         status,

@@ -182,7 +182,8 @@ fn weight(error: &Error) -> u8 {
     }
 }
 
-/// Returns the signer of a bundle, or `None` if the bundle holds another statement than a signature.
+/// Returns the signer of a bundle, or `None` if the bundle holds another statement than a
+/// signature.
 fn signer(json: &[u8], digest: &str, trust: &Trust) -> Result<Option<Found>, Error> {
     let bad = |why: String| Error::BadSignature {
         digest: digest.to_owned(),

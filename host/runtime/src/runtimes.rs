@@ -34,7 +34,8 @@ const BEHIND: i32 = 5;
 const LAST: i32 = 19;
 /// The scheduler's class for what runs when nothing else does. A thread that wakes up takes a core
 /// from it at once, but would wait for the end of a slice of a thread that only has the lowest
-/// `nice` value (measured beside a shadow that traps: the 99th percentile of a live turn is 0.8 ms).
+/// `nice` value (measured beside a shadow that traps: the 99th percentile of a live turn is 0.8
+/// ms).
 const IDLE: ThreadSchedulePolicy = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle);
 
 /// Starts the runtime for watches, writes, probes and everything else that waits.

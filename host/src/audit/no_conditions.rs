@@ -1,5 +1,5 @@
-//! Replaces the evaluation of match conditions in a `vmhost` without the feature `dev`, which has no
-//! CEL.
+//! Replaces the evaluation of match conditions in a `vmhost` without the feature `dev`, which has
+//! no CEL.
 
 use serde_json::value::RawValue;
 use vmhost_core::description::webhook::WebhookDescription;

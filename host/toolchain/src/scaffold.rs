@@ -39,8 +39,8 @@ impl Project<'_> {
         self.write_files(parent, embedded::template(self.language)?)
     }
 
-    /// Like [`Project::write`], with a policy that answers an admission webhook for the kind and has
-    /// no controller.
+    /// Like [`Project::write`], with a policy that answers an admission webhook for the kind and
+    /// has no controller.
     pub fn write_webhook(&self, parent: &Path) -> Result<PathBuf> {
         self.check()?;
         if self.language != Language::Rust {

@@ -21,8 +21,8 @@ pub struct Manager<'a> {
     /// them to their live values, and this write does not change their ownership. See
     /// [`RESET_MAIN`], [`RESET_STATUS`].
     pub reset: &'a [&'a str],
-    /// The fields that an object of this version has before a client sets them. No manager owns such
-    /// a field while it has the value from here. `None`: an object starts without any field.
+    /// The fields that an object of this version has before a client sets them. No manager owns
+    /// such a field while it has the value from here. `None`: an object starts without any field.
     pub empty: Option<&'a Value>,
 }
 

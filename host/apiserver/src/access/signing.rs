@@ -107,7 +107,7 @@ fn condition(change: &str, kind: &str) -> Cause {
     cause(FORBIDDEN, "status.conditions", why)
 }
 
-/// Refuses a certificate or a condition by an author who may not sign for the request's signer.
+/// Refuses a certificate or a condition unless its author may sign for the request's signer.
 pub(crate) fn check(
     inner: &Inner,
     call: &Call<'_>,
@@ -123,7 +123,7 @@ pub(crate) fn check(
     permit(inner, call, live, "sign")
 }
 
-/// Refuses an author who may not `approve` or `sign` for the signer of a request.
+/// Refuses an author without the right to `approve` or `sign` for the signer of a request.
 pub(crate) fn permit(
     inner: &Inner,
     call: &Call<'_>,

@@ -1,4 +1,4 @@
-//! Requests for certificates: who owns their fields, and who may sign them.
+//! Requests for certificates: the owners of their fields, and the right to sign them.
 
 use anyhow::{Context, Result, ensure};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
