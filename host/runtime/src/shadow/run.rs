@@ -34,6 +34,12 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// from using up the time of the other threads.
 const STRETCH: Duration = Duration::from_millis(50);
 
+/// How long the thread sleeps after a call that failed, times the number of failed calls in a row,
+/// and at most. The instance of such a call is given back to the kernel, which holds up the threads
+/// that use memory for the first time; turns that come meanwhile are dropped and counted.
+const REST: Duration = Duration::from_millis(1);
+const RESTS: u32 = 100;
+
 /// What the thread needs.
 pub(crate) struct Work {
     pub(crate) shadow: Arc<Shadow>,
@@ -134,15 +140,20 @@ impl Trial {
         let shadow = self.work.shadow.clone();
         let trying = async {
             let mut busy = Duration::ZERO;
+            let mut failed_in_a_row = 0;
             while self.is_wanted() {
                 self.count_dropped();
                 let began = Instant::now();
                 match shadow.jobs.pop() {
                     None => tokio::time::sleep(PAUSE).await,
                     Some(job) => {
-                        self.turn(&job).await;
+                        let failed = self.turn(&job).await;
                         drop(job);
                         busy += began.elapsed();
+                        failed_in_a_row = if failed { failed_in_a_row + 1 } else { 0 };
+                        if failed {
+                            tokio::time::sleep(REST * RESTS.min(failed_in_a_row)).await;
+                        }
                     }
                 }
                 if busy > STRETCH {
@@ -174,7 +185,8 @@ impl Trial {
         !is_live
     }
 
-    async fn turn(&mut self, job: &Job) {
+    /// Tries one turn. Returns whether the candidate's call failed.
+    async fn turn(&mut self, job: &Job) -> bool {
         let (shadow, digest) = (&self.work.shadow, job.live.plugin().digest());
         let slot = shadow.slot();
         if slot.is_none_or(|slot| slot.current().plugin.digest() != digest) {
@@ -182,14 +194,17 @@ impl Trial {
             let (reason, about) = ("other", "it ran on another version than the live one");
             self.count("incomparable", reason, 1);
             let mut results = shadow.results.lock();
-            return results.incomparable(reason, about, &job.key);
+            results.incomparable(reason, about, &job.key);
+            return false;
         }
         if self.pair.follow(job) {
             let digest = format!("sha256:{digest}");
             shadow.results.lock().live(&digest);
         }
         let tried = self.pair.attempt(job).await;
+        let failed = matches!(tried.called, Some(Err(_)));
         self.note(job, tried);
+        failed
     }
 
     fn note(&self, job: &Job, tried: Tried) {
