@@ -367,3 +367,6 @@ impl Settings {
         }
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests;
