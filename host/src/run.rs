@@ -139,13 +139,7 @@ async fn load_and_connect(
     let metrics = Metrics::new()?;
     let connection = connection.with_observer(metrics.clone());
     let mut options = needs::Options::of(&loader.config);
-    options.lease = election.as_ref().map(|settings| needs::Lease {
-        namespace: settings
-            .namespace
-            .clone()
-            .unwrap_or_else(|| connection.default_namespace().to_owned()),
-        name: settings.id.clone(),
-    });
+    options.lease = election.as_ref().map(|of| lease(of, &connection));
     options.webhooks = webhooks.as_ref().map(|bound| bound.needs(&connection));
     if let Some(bound) = &webhooks {
         bound.warn_of_own_namespace(&connection);
@@ -178,6 +172,17 @@ async fn load_and_connect(
     )?;
     manager.look_for_warnings();
     Ok((manager, plugins, options, connection, serving))
+}
+
+/// The Lease of an election, in the connection's own namespace if the flags name none.
+fn lease(settings: &lead::Settings, connection: &Connection) -> needs::Lease {
+    needs::Lease {
+        namespace: settings
+            .namespace
+            .clone()
+            .unwrap_or_else(|| connection.default_namespace().to_owned()),
+        name: settings.id.clone(),
+    }
 }
 
 /// The host's own cluster.

@@ -10,7 +10,9 @@ use serde::{Deserialize, Serialize};
 use crate::key::Gvk;
 
 mod check;
+mod check_controller;
 mod check_http;
+mod check_names;
 mod check_watched;
 mod check_webhook;
 pub(crate) mod clusters;

@@ -6,6 +6,7 @@
 
 mod expression;
 mod field_selector;
+mod guards;
 mod limits;
 mod value;
 

@@ -8,3 +8,18 @@ pub enum Code {
     /// By Cranelift, or loaded from the cache, which only holds Cranelift's images.
     Optimised,
 }
+
+impl Code {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Baseline => "baseline",
+            Self::Optimised => "optimised",
+        }
+    }
+
+    pub(crate) fn of_name(name: &str) -> Option<Self> {
+        [Self::Baseline, Self::Optimised]
+            .into_iter()
+            .find(|code| code.name() == name)
+    }
+}

@@ -11,17 +11,13 @@ use std::sync::{Arc, Weak};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
-use wasmtime::component::Component;
 
-use crate::bindings::v1;
 use crate::cache::{Blank, Cache, CacheError, Stored};
 use crate::code::Code;
 use crate::compiler::{Compiler, Failure, warn_of_no_child};
 use crate::epoch::Ticker;
 use crate::error::{EngineError, LoadError};
-use crate::facts::advised;
-use crate::outgoing::is_imported;
-use crate::state::HostState;
+use crate::image::{Image, Source, check_header};
 use crate::tier::{Tier, chain};
 
 /// Settings of the engine.
@@ -45,30 +41,6 @@ struct Inner {
     /// The best image that a plugin holds of each component, by the component's digest.
     live: Mutex<HashMap<String, Weak<Image>>>,
     ticker: Ticker,
-}
-
-/// A compiled and linked component: every import is resolved.
-pub struct Image {
-    pub(crate) pre: v1::PluginPre<HostState>,
-    /// Whether it may send HTTP requests.
-    pub(crate) http: bool,
-    /// SHA-256 of the component, in hex.
-    pub digest: String,
-    /// Size of the component in bytes.
-    pub size: usize,
-    /// How it was compiled.
-    pub code: Code,
-    /// The file that the image can be mapped from again.
-    pub(crate) stored: Option<Arc<Stored>>,
-    /// Keeps alive the engine and its linker for the next image.
-    _tier: Arc<Tier>,
-}
-
-/// A component's bytes and their digest.
-#[derive(Clone)]
-struct Source {
-    bytes: Bytes,
-    digest: String,
 }
 
 impl Engine {
@@ -291,65 +263,6 @@ impl Engine {
     }
 }
 
-impl Code {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Baseline => "baseline",
-            Self::Optimised => "optimised",
-        }
-    }
-
-    pub(crate) fn of_name(name: &str) -> Option<Self> {
-        [Self::Baseline, Self::Optimised]
-            .into_iter()
-            .find(|code| code.name() == name)
-    }
-}
-
-impl Image {
-    fn link(
-        tier: &Arc<Tier>,
-        component: Component,
-        source: &Source,
-        stored: Option<Stored>,
-    ) -> Result<Self, LoadError> {
-        let (digest, size) = (source.digest.clone(), source.bytes.len());
-        let linked = Self::linked(tier, component, digest, size, stored.map(Arc::new));
-        linked.map_err(|error| match error {
-            LoadError::Import(import) => LoadError::Import(advised(import, &source.bytes)),
-            error => error,
-        })
-    }
-
-    fn linked(
-        tier: &Arc<Tier>,
-        component: Component,
-        digest: String,
-        size: usize,
-        stored: Option<Arc<Stored>>,
-    ) -> Result<Self, LoadError> {
-        Ok(Self {
-            pre: tier.link(&component)?,
-            http: is_imported(&component),
-            digest,
-            size,
-            code: tier.code,
-            stored,
-            _tier: tier.clone(),
-        })
-    }
-
-    /// Returns the names of the imported interfaces.
-    pub fn imports(&self) -> Vec<String> {
-        let component = self.pre.instance_pre().component();
-        component
-            .component_type()
-            .imports(component.engine())
-            .map(|(name, _)| name.to_owned())
-            .collect()
-    }
-}
-
 /// Lets a child write an image to the file, and returns the file.
 async fn compile_into(
     child: &crate::compiler::Child,
@@ -368,28 +281,6 @@ pub(crate) async fn off_the_runtime<T: Send + 'static>(
     tokio::task::spawn_blocking(work)
         .await
         .map_err(|error| LoadError::Compiler(error.to_string()))
-}
-
-fn check_header(bytes: &[u8], limit: u64) -> Result<(), LoadError> {
-    const COMPONENT: [u8; 4] = [0x0d, 0, 1, 0];
-    const CORE: [u8; 4] = [1, 0, 0, 0];
-    if bytes.is_empty() {
-        return Err(LoadError::Empty);
-    }
-    if bytes.len() as u64 > limit {
-        return Err(LoadError::TooLarge {
-            size: bytes.len() as u64,
-            limit,
-        });
-    }
-    match (bytes.get(..4), bytes.get(4..8)) {
-        (Some(b"\0asm"), Some(version)) if version == COMPONENT => Ok(()),
-        (Some(b"\0asm"), Some(version)) if version == CORE => Err(LoadError::CoreModule),
-        (Some(b"\0asm"), _) => Err(LoadError::Invalid(
-            "the header is neither a component's nor a module's".into(),
-        )),
-        _ => Err(LoadError::NotWasm),
-    }
 }
 
 fn no_room(error: std::io::Error) -> LoadError {

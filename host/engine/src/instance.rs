@@ -14,9 +14,10 @@ use vmhost_core::{
 use wasmtime::{Store, UpdateDeadline};
 
 use crate::bindings::v1;
-use crate::engine::{Engine, Image};
+use crate::engine::Engine;
 use crate::epoch::LONGEST;
 use crate::error::{CallError, DeadlinePassed, call_error};
+use crate::image::Image;
 use crate::script::{Loaded, Script};
 use crate::sending::Sending;
 use crate::state::{HostState, LOG_LINES, Settings};

@@ -11,8 +11,9 @@ use vmhost_core::{
 };
 
 use crate::code::Code;
-use crate::engine::{Engine, Image};
+use crate::engine::Engine;
 use crate::error::CallError;
+use crate::image::Image;
 use crate::instance::Instance;
 use crate::script::Script;
 use crate::state::Settings;

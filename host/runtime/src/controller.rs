@@ -1,31 +1,29 @@
 //! One controller: its workqueue, the events that wake its keys, and its memory of failing keys. A
 //! controller outlives a swap of its plugin; the code and the stores belong to the generation.
 //!
-//! Only names go through the queue. The type of an event is dropped here: a turn reads the newest
-//! snapshot from the store. It must not know workers, or how a turn runs.
+//! Only names go through the queue: a turn reads the newest snapshot from the store. `waking` drops
+//! the type of an event. This module must not know workers, or how a turn runs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::time::Instant;
-use vmhost_cluster::{Notice, NoticeCause};
-use vmhost_core::{Change, ControllerDescription, Description, Gvk, ObjectName, Timer};
-use vmhost_queue::{BackOff, Bucket, Config, Queue, Tag};
+use vmhost_core::{ControllerDescription, Description, Gvk, ObjectName, Timer};
+use vmhost_queue::{BackOff, Bucket, Config, Queue};
 
 pub mod changes;
 pub(crate) mod memory;
+mod waking;
 
 use crate::controller::changes::Mapper;
 use crate::controller::changes::buffer::MapBuffer;
-use crate::controller::memory::own_writes::{Came, Origin};
 use crate::controller::memory::{Awaited, KeyMemory};
 use crate::journal::tag::{Cause, WakeTag};
-use crate::journal::wakes::{WakeLog, Wakened};
+use crate::journal::wakes::WakeLog;
 use crate::observe::metrics::controller::{ControllerMetrics, controller_label};
 use crate::rights::access::Required;
 use crate::site::member::Member;
-use crate::wake::triggers::{Wake, WatchId};
 
 /// The number of workers if neither the description nor a flag sets one.
 const WORKERS: u32 = 4;
@@ -241,38 +239,6 @@ impl Controller {
         self.queue.tagged(Cause::Canary.into()).add_low_all(keys);
     }
 
-    /// Ends the write phase of a key's turn: the events that were held back since its start count
-    /// now.
-    pub(crate) fn end_writes(&self, key: &ObjectName) {
-        let (came, numbers) = self.memory.end_writes(key);
-        let tagged = |cause: Cause| {
-            let tags = numbers.iter().map(|number| WakeTag::logged(cause, *number));
-            self.queue.tagged(tags.fold(WakeTag::default(), Tag::join))
-        };
-        match came {
-            Came::Nothing => {}
-            Came::OnlyOwn => tagged(Cause::OwnWrite).add_unless_backing_off(key.clone()),
-            Came::Foreign => tagged(Cause::Changed).add(key.clone()),
-        }
-    }
-
-    /// Handles a batch of watch events of which at least one concerns the key, while it is unknown
-    /// which. The key keeps its back-off only if all of them are its own writes.
-    pub(crate) fn wake_by_one_of(&self, key: &ObjectName, events: &[(u16, u64)]) {
-        let mapped = self.queue.tagged(Cause::Mapped.into());
-        let mut own = false;
-        for &seen in events {
-            match self.memory.origin(key, seen, 0) {
-                Origin::Held => {}
-                Origin::Own => own = true,
-                Origin::Foreign => return mapped.add(key.clone()),
-            }
-        }
-        if own {
-            mapped.add_unless_backing_off(key.clone());
-        }
-    }
-
     /// Closes the queue. The workers finish the keys that they hold.
     pub(crate) fn shut_down(&self) {
         self.queue.shut_down_now();
@@ -280,72 +246,6 @@ impl Controller {
         // Ends every wait for a right.
         self.memory.forgive();
     }
-}
-
-impl Wake for Controller {
-    fn label(&self) -> &str {
-        &self.label
-    }
-
-    fn wake(&self, key: &ObjectName, watch: &WatchId, notice: &Notice<'_>) {
-        let number = self.log(key, watch, notice);
-        let origin = self
-            .memory
-            .origin(key, (watch.number, notice.version), number);
-        let cause = match (origin, notice.cause) {
-            (Origin::Own, _) => Cause::OwnWrite,
-            (_, NoticeCause::Initial) => Cause::Initial,
-            (_, NoticeCause::Relisted) => Cause::Relisted,
-            (_, NoticeCause::Rewound) => Cause::Rewound,
-            (_, NoticeCause::Changed | NoticeCause::Deleted) => Cause::Changed,
-        };
-        let queue = self.queue.tagged(WakeTag::logged(cause, number));
-        match origin {
-            Origin::Held => {}
-            Origin::Own => queue.add_unless_backing_off(key.clone()),
-            Origin::Foreign if is_fresh(notice.cause) => queue.add(key.clone()),
-            Origin::Foreign => queue.add_low(key.clone()),
-        }
-    }
-
-    fn map(&self, source: u16, object: &ObjectName, change: Change) {
-        self.mapper.push((source, object.clone()), change);
-    }
-
-    fn filtered(&self) {
-        self.metrics.wakes.filtered.inc();
-    }
-
-    fn undecided(&self) {
-        self.metrics.wakes.predicate_errors.inc();
-    }
-}
-
-impl Controller {
-    /// Writes a change to the wake log and returns its number there, or 0. The objects of a first
-    /// list are not logged, because that list does not show what changed.
-    fn log(&self, key: &ObjectName, watch: &WatchId, notice: &Notice<'_>) -> u32 {
-        if notice.cause == NoticeCause::Initial || !self.wakes.is_on() {
-            return 0;
-        }
-        self.wakes.add(Wakened {
-            number: 0,
-            at: std::time::Instant::now(),
-            controller: self.label.clone(),
-            key: key.clone(),
-            kind: watch.kind.clone(),
-            old: notice.old.cloned(),
-            new: notice.new.cloned(),
-            managed: notice.managed.map(Into::into),
-            own: false,
-        })
-    }
-}
-
-/// Returns whether the cause belongs in the normal lane. Keys of objects that did not change just
-/// now wait in the low lane.
-fn is_fresh(cause: NoticeCause) -> bool {
-    matches!(cause, NoticeCause::Changed | NoticeCause::Deleted)
 }
 
 impl Settings {
@@ -367,3 +267,6 @@ impl Settings {
         }
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -7,17 +7,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use parking_lot::Mutex;
 use tokio::runtime::Runtime;
 use vmhost_apiserver::{Options, Server, State};
 use vmhost_cluster::{ConnectOptions, Manifests, connect};
 use vmhost_core::Gvk;
 use vmhost_engine::Compiler;
 use vmhost_runtime::config::Config;
-use vmhost_runtime::deploy::files::folder::FolderWatch;
 use vmhost_runtime::deploy::first::FirstLoad;
 use vmhost_runtime::deploy::loader::Loader;
-use vmhost_runtime::deploy::source::{Build, Building, Source};
 use vmhost_runtime::lead::Leadership;
 use vmhost_runtime::manager::Manager;
 use vmhost_runtime::observe::admin::token::{TokenFile, read as read_token};
@@ -25,15 +22,11 @@ use vmhost_runtime::observe::admin::{Addresses, Admin, page};
 use vmhost_runtime::observe::log;
 use vmhost_runtime::observe::metrics::Metrics;
 use vmhost_runtime::rights::needs;
-use vmhost_toolchain::build::component_path;
-use vmhost_toolchain::{Builder, Error, Network};
 
 use super::args::DevArgs;
 use super::files::write_private;
-use super::folder::{self, Run, RunError};
 use super::manifests::{self, FIRST, Manifest};
 use super::narrate::{Narration, narrate};
-use super::source::told;
 use crate::address::address_file;
 use crate::flags::listen_address;
 use crate::output::print;
@@ -42,14 +35,9 @@ use crate::signals::StopSignals;
 use crate::webhooks::{Bound, Serving};
 use crate::{flags, token, traces};
 
-/// Builds the folder at each save.
-struct Workbench {
-    folder: PathBuf,
-    loader: Arc<Loader>,
-    network: Network,
-    /// The tools, after they were first looked up.
-    known: Mutex<Option<Arc<Builder>>>,
-}
+mod workbench;
+
+use workbench::Workbench;
 
 /// A plugin in development.
 struct Session {
@@ -99,51 +87,9 @@ impl Session {
     ) -> Result<Self> {
         let manifests = manifests(args)?;
         let mut plugin = FirstLoad::new(loader.clone());
-        let from = match args.plugin.is_dir() {
-            true => {
-                let network = args.common.source.network();
-                let bench = Workbench::new(&args.plugin, loader.clone(), network);
-                bench.load(&mut plugin).await?
-            }
-            false => {
-                plugin.file(&args.plugin).await?;
-                args.plugin.clone()
-            }
-        };
-
-        let addr = args.api_bind_address.parse().with_context(|| {
-            format!(
-                "--api-bind-address {:?} is not an address such as 127.0.0.1:6443",
-                args.api_bind_address
-            )
-        })?;
-        let server = Server::start(State::new(), Options::at(addr))
-            .await
-            .context("the embedded API server (--api-bind-address)")?;
-        let kubeconfig =
-            write_private(&args.write_kubeconfig, &server.kubeconfig()).with_context(|| {
-                format!(
-                    "cannot write {} (--write-kubeconfig)",
-                    args.write_kubeconfig.display()
-                )
-            })?;
-        let url = format!("https://{}", server.addr());
-        say(
-            "API server",
-            &format!("{url} (embedded, in memory, for development)"),
-        );
-        say("", &format!("export KUBECONFIG={}", kubeconfig.display()));
-
-        if let Some(address) = admin.metrics_address() {
-            say("metrics", &format!("http://{address}/metrics"));
-        }
-        let address = match admin.admin_address() {
-            Some(address) => {
-                say("admin", &page_url(address, own_token));
-                Some(AddressFile::write(&kubeconfig, address)?)
-            }
-            None => None,
-        };
+        let from = load(args, &loader, &mut plugin).await?;
+        let (server, kubeconfig) = serve(args).await?;
+        let address = tell_addresses(&admin, &kubeconfig, own_token)?;
 
         let connection = connect(&ConnectOptions {
             kubeconfig: Some(kubeconfig),
@@ -210,56 +156,6 @@ impl Session {
     }
 }
 
-impl Workbench {
-    fn new(folder: &Path, loader: Arc<Loader>, network: Network) -> Self {
-        Self {
-            folder: folder.to_owned(),
-            loader,
-            network,
-            known: Mutex::default(),
-        }
-    }
-
-    /// Builds the folder for the first time. It is watched before that, so that no save is missed.
-    /// Returns the plugin's path.
-    async fn load(self, plugin: &mut FirstLoad) -> Result<PathBuf> {
-        let watch = FolderWatch::new(&self.folder)?;
-        let run = self.run().await?;
-        tracing::info!(target: "vmhost::build", "{}", told(&run.built));
-        let from = run.path(&self.folder).to_owned();
-        plugin.add(Source::Folder(watch, Box::new(self)), run.into())?;
-        Ok(from)
-    }
-
-    /// Builds and loads the folder. The tools are looked up once, and again when the project names
-    /// others or when a build failed for another reason than its source, since a missing tool may
-    /// have been installed.
-    async fn run(&self) -> Result<Run, RunError> {
-        let known = self
-            .known
-            .lock()
-            .clone()
-            .filter(|builder| builder.is_current());
-        let builder = match known {
-            Some(known) => known,
-            None => Arc::new(Builder::new(&self.folder, self.network).await?),
-        };
-        let run = folder::run(&builder, &self.loader, &component_path(&self.folder)).await;
-        let is_fine = match &run {
-            Err(RunError::Build(error)) => matches!(error, Error::Failed { .. }),
-            _ => true,
-        };
-        *self.known.lock() = is_fine.then_some(builder);
-        run
-    }
-}
-
-impl Build for Workbench {
-    fn build(&self) -> Building<'_> {
-        Box::pin(async { Ok(self.run().await?.into()) })
-    }
-}
-
 /// `vmhost dev`: runs until a signal ends the process.
 pub(crate) async fn command(args: Box<DevArgs>, guests: &Runtime) -> Result<()> {
     let config = Config {
@@ -282,6 +178,64 @@ pub(crate) async fn command(args: Box<DevArgs>, guests: &Runtime) -> Result<()> 
     stop.first().await;
     // The API server ends with this process, so that nobody must be given time to ask another host.
     shut_down(&session.manager, None, &mut stop).await
+}
+
+/// Loads the plugin from its file, or from its folder after a build. Returns where it comes from.
+async fn load(args: &DevArgs, loader: &Arc<Loader>, plugin: &mut FirstLoad) -> Result<PathBuf> {
+    match args.plugin.is_dir() {
+        true => {
+            let network = args.common.source.network();
+            let bench = Workbench::new(&args.plugin, loader.clone(), network);
+            bench.load(plugin).await
+        }
+        false => {
+            plugin.file(&args.plugin).await?;
+            Ok(args.plugin.clone())
+        }
+    }
+}
+
+/// Starts the API server. Returns with it the path of its kubeconfig.
+async fn serve(args: &DevArgs) -> Result<(Server, PathBuf)> {
+    let addr = args.api_bind_address.parse().with_context(|| {
+        format!(
+            "--api-bind-address {:?} is not an address such as 127.0.0.1:6443",
+            args.api_bind_address
+        )
+    })?;
+    let server = Server::start(State::new(), Options::at(addr))
+        .await
+        .context("the embedded API server (--api-bind-address)")?;
+    let kubeconfig = write_private(&args.write_kubeconfig, &server.kubeconfig());
+    let kubeconfig = kubeconfig.with_context(|| {
+        let path = args.write_kubeconfig.display();
+        format!("cannot write {path} (--write-kubeconfig)")
+    })?;
+    let url = format!("https://{}", server.addr());
+    say(
+        "API server",
+        &format!("{url} (embedded, in memory, for development)"),
+    );
+    say("", &format!("export KUBECONFIG={}", kubeconfig.display()));
+    Ok((server, kubeconfig))
+}
+
+/// Prints the addresses of the metrics and of the page. Returns the file with the second.
+fn tell_addresses(
+    admin: &Admin,
+    kubeconfig: &Path,
+    own_token: Option<&TokenFile>,
+) -> Result<Option<AddressFile>> {
+    if let Some(address) = admin.metrics_address() {
+        say("metrics", &format!("http://{address}/metrics"));
+    }
+    match admin.admin_address() {
+        Some(address) => {
+            say("admin", &page_url(address, own_token));
+            Ok(Some(AddressFile::write(kubeconfig, address)?))
+        }
+        None => Ok(None),
+    }
 }
 
 /// Returns the URL of the page. The URL contains the token if this process made it, because that

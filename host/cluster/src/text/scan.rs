@@ -4,10 +4,14 @@
 //! strings, no leading zeros, no trailing commas, only known escapes. Of a `\u` it only requires
 //! four digits: decoding the string detects other errors. It must not know the purpose of a value.
 //!
-//! Strings are scanned eight bytes at a time, and nesting takes one bit per level, so no text can
+//! Strings are scanned eight bytes at a time, and `nest` takes one bit per level, so no text can
 //! overflow the stack.
 
 use std::borrow::Cow;
+
+mod nest;
+
+use nest::Nest;
 
 /// The text is not JSON, or a value has an unexpected type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -352,41 +356,6 @@ fn special(word: u64) -> u64 {
     let backslash = zero(word ^ (ONES * b'\\' as u64));
     let control = word.wrapping_sub(ONES * 0x20) & !word;
     (quote | backslash | control) & HIGH
-}
-
-/// The nesting of a value: one bit per level, set for an object.
-#[derive(Default)]
-struct Nest {
-    depth: usize,
-    /// The innermost levels; the lowest bit is the innermost.
-    bits: u64,
-    /// The outer levels, 64 per word.
-    outer: Vec<u64>,
-}
-
-impl Nest {
-    #[inline]
-    fn enter(&mut self, object: bool) {
-        if self.depth > 0 && self.depth.is_multiple_of(64) {
-            self.outer.push(self.bits);
-        }
-        self.bits = self.bits << 1 | u64::from(object);
-        self.depth += 1;
-    }
-
-    #[inline]
-    fn inside(&self) -> Option<bool> {
-        (self.depth > 0).then_some(self.bits & 1 == 1)
-    }
-
-    #[inline]
-    fn leave(&mut self) {
-        self.depth -= 1;
-        self.bits >>= 1;
-        if self.depth > 0 && self.depth.is_multiple_of(64) {
-            self.bits = self.outer.pop().unwrap_or_default();
-        }
-    }
 }
 
 #[cfg(test)]

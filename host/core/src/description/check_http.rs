@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use super::check::field;
+use super::check_names::field;
 use super::{DescriptionError, HttpGrant, HttpHeader, HttpScheme};
 use crate::key::is_path_segment;
 

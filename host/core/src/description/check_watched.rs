@@ -1,6 +1,7 @@
 //! Validation of one watched kind in its position.
 
-use super::check::{INDEXES, check_gvk, check_name, field};
+use super::check::INDEXES;
+use super::check_names::{check_gvk, check_name, field};
 use super::{DescriptionError, Role, Watched};
 use crate::field_path::FieldPath;
 use crate::mapping::{MapBy, Mapping};

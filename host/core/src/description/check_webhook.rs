@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use super::check::{check_gvk, check_name, field, is_qualified};
+use super::check_names::{check_gvk, check_name, field, is_qualified};
 use super::webhook::{
     ConversionDescription, MatchCondition, Operation, ReinvocationPolicy, SelectorExpression,
     SelectorObject, SelectorOperator, WebhookDescription, WebhookRule, WebhookType,

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::DescriptionError;
-use super::check::field;
+use super::check_names::field;
 use crate::selector::LabelSelector;
 
 /// In which clusters the keys of a controller are. As text: `home`, `members`, or a selector of the

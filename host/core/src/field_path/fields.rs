@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::{FieldPath, Walk};
+use super::FieldPath;
+use super::walk::Walk;
 
 /// Several paths, read together. Each value comes with the number of its path.
 #[derive(Debug, Default)]

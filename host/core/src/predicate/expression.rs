@@ -15,7 +15,7 @@ use cel::common::value::CowVal;
 use cel::context::VariableResolver;
 use cel::{Context, Env, ExecutionError, IdedExpr, ParseErrors, Value};
 
-use super::limits::{SHORT, TICK};
+use super::guards::{SHORT, TICK};
 use super::{limits, value};
 use crate::text::{cut, one_line};
 

@@ -1,22 +1,17 @@
 //! What a CEL condition may contain, and which fields it reads.
 //!
 //! The crate `cel` has no cost budget, so the shape of an expression must bound its cost: how deep
-//! it is, how far loops nest, how much it can multiply its input. Every loop checks a deadline.
-//! Names are checked here, because a condition with a misspelt name would wake on every change.
+//! it is, how far loops nest, how much it can multiply its input. What only the evaluation can
+//! bound gets a guard from `guards`. Names are checked here, because a condition with a misspelt
+//! name would wake on every change.
 
 use std::collections::BTreeSet;
-use std::mem;
 
 use cel::common::ast::{
     CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, operators,
 };
 
-/// The variable that every loop of a checked expression reads before an iteration. No source text
-/// can spell it.
-pub(super) const TICK: &str = "@tick";
-
-/// The function that wraps every string argument of `matches`. No source text can spell it.
-pub(super) const SHORT: &str = "@short";
+use super::guards::{look_at_the_clock, only_short};
 
 /// Maximum depth of an expression: the crate takes some 50 KiB of its caller's stack per level
 /// (measured in a debug build), and the caller is a task with 2 MiB. A chain of `&&` or `||` counts
@@ -348,54 +343,4 @@ fn dotted(path: &[&str]) -> String {
         .copied()
         .collect::<Vec<_>>()
         .join(".")
-}
-
-/// Wraps the string argument of `matches`, so that long strings are rejected.
-fn only_short(call: &mut CallExpr) {
-    let text = match &mut call.target {
-        Some(target) => Some(&mut **target),
-        None => call.args.first_mut(),
-    };
-    if let Some(text) = text {
-        let inner = mem::take(text);
-        text.expr = Expr::Call(CallExpr {
-            func_name: SHORT.into(),
-            target: None,
-            args: vec![inner],
-        });
-    }
-}
-
-/// Makes each iteration of a loop check the deadline first. The crate recognises the steps of `map`
-/// and `filter` by their shape and appends in place, so that shape must stay.
-fn look_at_the_clock(each: &mut ComprehensionExpr) {
-    if !matches!(each.accu_init.expr, Expr::List(_)) {
-        in_time(&mut each.loop_cond, LiteralValue::Boolean(false.into()));
-        return;
-    }
-    if let Expr::Call(step) = &mut each.loop_step.expr
-        && step.func_name == operators::CONDITIONAL
-        && let Some(guard) = step.args.first_mut()
-    {
-        in_time(guard, LiteralValue::Boolean(false.into()));
-        return;
-    }
-    let otherwise = Expr::Ident(each.accu_var.clone());
-    conditional(&mut each.loop_step, otherwise);
-}
-
-fn in_time(of: &mut IdedExpr, otherwise: LiteralValue) {
-    conditional(of, Expr::Literal(otherwise));
-}
-
-/// Replaces `of` by `@tick ? of : otherwise`.
-fn conditional(of: &mut IdedExpr, otherwise: Expr) {
-    let new = |expr| IdedExpr { id: 0, expr };
-    let inner = mem::take(of);
-    let tick = new(Expr::Ident(TICK.into()));
-    of.expr = Expr::Call(CallExpr {
-        func_name: operators::CONDITIONAL.into(),
-        target: None,
-        args: vec![tick, inner, new(otherwise)],
-    });
 }

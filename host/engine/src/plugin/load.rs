@@ -8,8 +8,9 @@ use vmhost_core::{Description, Limits};
 
 use super::Plugin;
 use super::pool::Pool;
-use crate::engine::{Engine, Image};
+use crate::engine::Engine;
 use crate::error::LoadError;
+use crate::image::Image;
 use crate::instance::Instance;
 use crate::script::Script;
 use crate::state::Settings;

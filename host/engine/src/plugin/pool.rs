@@ -12,7 +12,7 @@ use vmhost_core::Striped;
 
 use crate::cache::Stored;
 use crate::code::Code;
-use crate::engine::Image;
+use crate::image::Image;
 use crate::instance::Instance;
 
 /// The maximum number of idle instances that a thread keeps.

@@ -2,8 +2,10 @@
 //! of each object's changes, and in which a failing object does not block the others.
 //!
 //! If the buffer overflows, all waiting changes are dropped and a flag says that every key must be
-//! enqueued instead. A standby keeps nothing but this flag. The buffer must not know what maps the
-//! changes.
+//! enqueued instead. A standby keeps nothing but this flag.
+//!
+//! This module owns what is kept, and when the next call begins; `waiting` has the rules by which
+//! changes come in, leave and come back. The buffer must not know what maps the changes.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -14,27 +16,16 @@ use tokio::sync::Notify;
 use vmhost_core::{Change, ObjectName, Snapshot};
 
 pub mod buffer;
+mod waiting;
 
 use buffer::{MapBuffer, Room};
 
 /// Maximum number of changes per call. It is part of the plugin contract.
 const BATCH: usize = 500;
-/// Maximum object text per call, in bytes: a fraction of an instance's memory limit.
-const BATCH_BYTES: usize = 8 << 20;
-/// Maximum number of objects with waiting changes.
-const OBJECTS: usize = 50_000;
-/// Maximum number of waiting states per object.
-const STATES: usize = 32;
-/// Consecutive failures of calls with one object alone, after which its changes are dropped and
-/// every key is enqueued instead.
-const TRIES: u32 = 10;
 /// The first pause after a failure. It doubles with each further failure.
 const FIRST: Duration = Duration::from_millis(5);
 /// The longest pause after a failure.
 const LONGEST: Duration = Duration::from_secs(60);
-/// The memory of a state besides its text, in bytes: the object's other fields, its name and its
-/// entry in the buffer, rounded up.
-const OVERHEAD: usize = 256;
 
 /// The number of a watch, and the name of an object in it.
 pub(crate) type Watched = (u16, ObjectName);
@@ -98,14 +89,6 @@ struct Waiting {
     /// Failed calls with this object alone.
     tries: u32,
     room: Room,
-}
-
-impl Waiting {
-    fn bytes(&self) -> usize {
-        let text = |object: &Snapshot| object.text.len();
-        // Each state except the first and the last is passed twice: as new, then as old.
-        2 * self.states.iter().flatten().map(text).sum::<usize>()
-    }
 }
 
 /// The changes of one call.
@@ -282,130 +265,6 @@ impl Mapper {
     pub(crate) fn put_back(&self, batch: Batch) {
         self.state.lock().put_back(batch);
     }
-}
-
-impl State {
-    fn push(&mut self, buffer: &Arc<MapBuffer>, object: Watched, change: Change) {
-        if self.closed {
-            return;
-        }
-        if self.standby {
-            self.missed = Some(Missed::StoodBy);
-            return;
-        }
-        if !self.keep(buffer, object, change) {
-            self.drop_all(Missed::Dropped);
-        }
-    }
-
-    /// Returns `false` if there is no room for the change.
-    fn keep(&mut self, buffer: &Arc<MapBuffer>, object: Watched, change: Change) -> bool {
-        let objects = self.waiting.len();
-        if let Some(waiting) = self.waiting.get_mut(&object) {
-            if waiting.states.len() > STATES || !waiting.room.grow(size(&change.new)) {
-                return false;
-            }
-            waiting.states.push(change.new);
-            return true;
-        }
-        let mut room = Room::empty(buffer);
-        if objects >= OBJECTS || !room.grow(size(&change.old) + size(&change.new)) {
-            return false;
-        }
-        self.order.push_back(object.clone());
-        let waiting = Waiting {
-            states: vec![change.old, change.new],
-            tries: 0,
-            room,
-        };
-        self.waiting.insert(object, waiting);
-        true
-    }
-
-    fn clear(&mut self) {
-        self.order.clear();
-        self.waiting.clear();
-        self.cleared += 1;
-    }
-
-    fn drop_all(&mut self, why: Missed) {
-        self.clear();
-        self.missed = Some(why);
-    }
-
-    fn take(&mut self) -> Batch {
-        let mut batch = Batch {
-            objects: Vec::new(),
-            cleared: self.cleared,
-        };
-        let (mut changes, mut bytes) = (0, 0);
-        while let Some(next) = self.order.front()
-            && batch.objects.len() < self.most
-        {
-            let Some(waiting) = self.waiting.get(next) else {
-                self.order.pop_front();
-                continue;
-            };
-            changes += waiting.states.len().saturating_sub(1);
-            bytes += waiting.bytes();
-            if (changes > BATCH || bytes > BATCH_BYTES) && !batch.objects.is_empty() {
-                break;
-            }
-            if let Some(object) = self.order.pop_front()
-                && let Some(waiting) = self.waiting.remove(&object)
-            {
-                batch.objects.push((object, waiting));
-            }
-        }
-        batch
-    }
-
-    fn put_back(&mut self, batch: Batch) {
-        if self.closed {
-            return;
-        }
-        self.failures = self.failures.saturating_add(1);
-        let alone = batch.objects.len() == 1;
-        self.most = (batch.objects.len() / 2).max(1);
-        if batch.cleared != self.cleared {
-            self.missed.get_or_insert(Missed::Dropped);
-            return;
-        }
-        for (object, mut waiting) in batch.objects.into_iter().rev() {
-            if alone {
-                waiting.tries += 1;
-            }
-            if waiting.tries >= TRIES || waiting.states.len() > STATES + 1 {
-                self.missed = Some(Missed::Dropped);
-                self.failures = 0;
-                continue;
-            }
-            if let Some(later) = self.waiting.get_mut(&object) {
-                // The first of the later states equals the last of these.
-                waiting.states.extend(later.states.drain(1..));
-                waiting.room.absorb(&mut later.room);
-                *later = waiting;
-                continue;
-            }
-            if alone {
-                self.order.push_back(object.clone());
-                // The other objects need not wait for this one's back-off.
-                self.failures = if self.order.len() > 1 {
-                    0
-                } else {
-                    waiting.tries
-                };
-            } else {
-                self.order.push_front(object.clone());
-            }
-            self.waiting.insert(object, waiting);
-        }
-    }
-}
-
-/// The memory of a state, in bytes.
-fn size(state: &Option<Snapshot>) -> usize {
-    OVERHEAD + state.as_ref().map_or(0, |object| object.text.len())
 }
 
 #[cfg(test)]

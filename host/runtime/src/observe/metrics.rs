@@ -7,11 +7,12 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use prometheus::{Encoder, HistogramVec, IntCounterVec, IntGaugeVec, Registry, TextEncoder};
+use prometheus::{Encoder, IntCounterVec, IntGaugeVec, Registry, TextEncoder};
 use vmhost_cluster::{EventObserver, RequestObserver};
 use vmhost_otlp::{SpanObserver, SpanResult};
 
 mod buckets;
+mod by_controller;
 pub(crate) mod canary;
 pub(crate) mod controller;
 pub(crate) mod gauges;
@@ -20,25 +21,15 @@ mod vectors;
 pub(crate) mod wakes;
 pub(crate) mod worker;
 
-use buckets::{CALL_BUCKETS, RECONCILE_BUCKETS};
+use by_controller::ByController;
 use canary::CanaryMetrics;
 use gauges::Gauges;
-use vectors::{counters, gauges, histograms};
-use wakes::WakeCounters;
+use vectors::{counters, gauges};
 
 /// All metrics of the process.
 pub struct Metrics {
     registry: Registry,
-    adds: IntCounterVec,
-    queue_duration: HistogramVec,
-    work_duration: HistogramVec,
-    retries: IntCounterVec,
-    reconcile_total: IntCounterVec,
-    reconcile_errors: IntCounterVec,
-    terminal_errors: IntCounterVec,
-    panics: IntCounterVec,
-    timeouts: IntCounterVec,
-    reconcile_time: HistogramVec,
+    by_controller: ByController,
     requests: IntCounterVec,
     /// `leader_election_master_status{name}`: 1 while this host leads.
     pub(crate) leader: IntGaugeVec,
@@ -49,12 +40,7 @@ pub struct Metrics {
     /// `vmhost_reloads_total{plugin,result}`: swapped, unchanged, failed, rolled_back, refused.
     pub(crate) reloads: IntCounterVec,
     call_errors: IntCounterVec,
-    call_time: HistogramVec,
-    effects: IntCounterVec,
-    skipped_applies: IntCounterVec,
-    own_write_timeouts: IntCounterVec,
     breaker: IntCounterVec,
-    wakes: WakeCounters,
     /// `vmhost_live_reads_total{verb,kind}`: reads that plugins send to the API server.
     pub live_reads: IntCounterVec,
     /// `vmhost_http_requests_total{plugin,method,code}`: HTTP requests of plugins.
@@ -85,74 +71,8 @@ impl Metrics {
     pub fn new() -> prometheus::Result<Arc<Self>> {
         let registry = Registry::new();
         let r = &registry;
-        let by_controller = &["controller"];
-        let by_queue = &["name", "controller"];
-        // client-go: ExponentialBuckets(10e-9, 10, 12).
-        let queue_buckets = prometheus::exponential_buckets(1e-8, 10.0, 12)?;
         Ok(Arc::new(Self {
-            adds: counters(
-                r,
-                "workqueue_adds_total",
-                "Total number of adds handled by workqueue",
-                by_queue,
-            )?,
-            queue_duration: histograms(
-                r,
-                "workqueue_queue_duration_seconds",
-                "How long in seconds an item stays in workqueue before being requested",
-                by_queue,
-                &queue_buckets,
-            )?,
-            work_duration: histograms(
-                r,
-                "workqueue_work_duration_seconds",
-                "How long in seconds processing an item from workqueue takes.",
-                by_queue,
-                &queue_buckets,
-            )?,
-            retries: counters(
-                r,
-                "workqueue_retries_total",
-                "Total number of retries handled by workqueue",
-                by_queue,
-            )?,
-            reconcile_total: counters(
-                r,
-                "controller_runtime_reconcile_total",
-                "Total number of reconciliations per controller",
-                &["controller", "result"],
-            )?,
-            reconcile_errors: counters(
-                r,
-                "controller_runtime_reconcile_errors_total",
-                "Total number of reconciliation errors per controller",
-                by_controller,
-            )?,
-            terminal_errors: counters(
-                r,
-                "controller_runtime_terminal_reconcile_errors_total",
-                "Total number of terminal reconciliation errors per controller",
-                by_controller,
-            )?,
-            panics: counters(
-                r,
-                "controller_runtime_reconcile_panics_total",
-                "Total number of reconciliations that trapped, per controller",
-                by_controller,
-            )?,
-            timeouts: counters(
-                r,
-                "controller_runtime_reconcile_timeouts_total",
-                "Total number of reconciliations past their deadline",
-                by_controller,
-            )?,
-            reconcile_time: histograms(
-                r,
-                "controller_runtime_reconcile_time_seconds",
-                "Length of time per reconciliation per controller",
-                by_controller,
-                RECONCILE_BUCKETS,
-            )?,
+            by_controller: ByController::new(r)?,
             requests: counters(
                 r,
                 "rest_client_requests_total",
@@ -189,38 +109,12 @@ impl Metrics {
                 "Calls that returned no outcome, by plugin and kind",
                 &["plugin", "kind"],
             )?,
-            call_time: histograms(
-                r,
-                "vmhost_call_duration_seconds",
-                "Duration of a call of the plugin",
-                by_controller,
-                CALL_BUCKETS,
-            )?,
-            effects: counters(
-                r,
-                "vmhost_effects_total",
-                "Effects by verb and result",
-                &["controller", "verb", "result"],
-            )?,
-            skipped_applies: counters(
-                r,
-                "vmhost_applies_skipped_total",
-                "Applies that would have changed nothing and were not sent",
-                by_controller,
-            )?,
-            own_write_timeouts: counters(
-                r,
-                "vmhost_own_write_timeouts_total",
-                "Turns whose own writes did not show up in the store in time",
-                by_controller,
-            )?,
             breaker: counters(
                 r,
                 "vmhost_breaker_open_total",
                 "How often the plugin's circuit breaker opened",
                 &["plugin"],
             )?,
-            wakes: WakeCounters::new(r)?,
             live_reads: counters(
                 r,
                 "vmhost_live_reads_total",

@@ -4,7 +4,9 @@
 use std::sync::Arc;
 
 use serde::de::IgnoredAny;
-use vmhost_core::{Effect, Grants, Gvk, MapRequest, Next, ObjectReader, Outcome, Request};
+use vmhost_core::{
+    Effect, Grants, Gvk, MapRequest, Next, ObjectName, ObjectReader, Outcome, Request,
+};
 use vmhost_engine::{CallError, Draws, Plugin};
 
 use super::cluster::Cluster;
@@ -83,17 +85,7 @@ pub(crate) async fn run(plugin: &Plugin, grants: &Grants, case: Prepared, lines:
                 changes: &changes,
             };
             let called = plugin.map_changes_still(&request, reader, settings);
-            match called.await {
-                Ok(Ok(names)) => Expectation {
-                    keys: Some(names.iter().map(Into::into).collect()),
-                    ..Expectation::default()
-                },
-                Ok(Err(error)) => Expectation {
-                    error: Some(error),
-                    ..Expectation::default()
-                },
-                Err(error) => failed(&error),
-            }
+            called.await.map_or_else(|error| failed(&error), mapped)
         }
     };
     actual.logs = Some(lines.take());
@@ -104,6 +96,20 @@ pub(crate) async fn run(plugin: &Plugin, grants: &Grants, case: Prepared, lines:
         unsent: requests.problem(),
         draws,
         asked,
+    }
+}
+
+/// What the plugin's mapping function returned.
+fn mapped(returned: Result<Vec<ObjectName>, String>) -> Expectation {
+    match returned {
+        Ok(names) => Expectation {
+            keys: Some(names.iter().map(Into::into).collect()),
+            ..Expectation::default()
+        },
+        Err(error) => Expectation {
+            error: Some(error),
+            ..Expectation::default()
+        },
     }
 }
 
@@ -178,7 +184,7 @@ fn refusal(
 
 #[cfg(test)]
 mod tests {
-    use vmhost_core::{Create, Description, ObjectKey, ObjectName, Patch, PatchType};
+    use vmhost_core::{Create, Description, ObjectKey, Patch, PatchType};
 
     use super::*;
 

@@ -1,3 +1,4 @@
+use super::waiting::{OVERHEAD, STATES, TRIES};
 use super::*;
 use vmhost_core::Object;
 

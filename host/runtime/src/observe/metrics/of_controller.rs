@@ -41,35 +41,36 @@ impl Metrics {
 
     /// The metrics of one controller, with all results at 0.
     pub(crate) fn controller(&self, plugin: &str, name: &str) -> ControllerMetrics {
+        let all = &self.by_controller;
         let label = controller_label(plugin, name);
         let by_controller = &[label.as_str()];
         let by_queue = &[label.as_str(), label.as_str()];
         let result = |result: TurnResult| {
-            self.reconcile_total
+            all.reconcile_total
                 .with_label_values(&[label.as_str(), result.as_str()])
         };
         ControllerMetrics {
-            adds: self.adds.with_label_values(by_queue),
-            queue_duration: self.queue_duration.with_label_values(by_queue),
-            work_duration: self.work_duration.with_label_values(by_queue),
-            retries: self.retries.with_label_values(by_queue),
+            adds: all.adds.with_label_values(by_queue),
+            queue_duration: all.queue_duration.with_label_values(by_queue),
+            work_duration: all.work_duration.with_label_values(by_queue),
+            retries: all.retries.with_label_values(by_queue),
             success: result(TurnResult::Success),
             error: result(TurnResult::Error),
             requeue: result(TurnResult::Requeue),
             requeue_after: result(TurnResult::RequeueAfter),
-            errors: self.reconcile_errors.with_label_values(by_controller),
-            terminal: self.terminal_errors.with_label_values(by_controller),
-            panics: self.panics.with_label_values(by_controller),
-            timeouts: self.timeouts.with_label_values(by_controller),
-            reconcile_time: self.reconcile_time.with_label_values(by_controller),
-            call_time: self.call_time.with_label_values(by_controller),
+            errors: all.reconcile_errors.with_label_values(by_controller),
+            terminal: all.terminal_errors.with_label_values(by_controller),
+            panics: all.panics.with_label_values(by_controller),
+            timeouts: all.timeouts.with_label_values(by_controller),
+            reconcile_time: all.reconcile_time.with_label_values(by_controller),
+            call_time: all.call_time.with_label_values(by_controller),
             call_errors: self.call_errors.clone(),
             breaker: self.breaker.with_label_values(&[plugin]),
             plugin: plugin.to_owned(),
-            effects: self.effects.clone(),
-            skipped_applies: self.skipped_applies.with_label_values(by_controller),
-            own_write_timeouts: self.own_write_timeouts.with_label_values(by_controller),
-            wakes: self.wakes.of(&label),
+            effects: all.effects.clone(),
+            skipped_applies: all.skipped_applies.with_label_values(by_controller),
+            own_write_timeouts: all.own_write_timeouts.with_label_values(by_controller),
+            wakes: all.wakes.of(&label),
             label,
         }
     }

@@ -1,13 +1,11 @@
 use tokio::time::{Instant, advance, sleep, timeout};
-use vmhost_core::{Description, Refusal};
+use vmhost_core::Refusal;
 use vmhost_queue::Decision;
 
 use super::*;
-use crate::controller::changes::buffer::MapBuffer;
 use crate::controller::memory::{Awaited, Failing};
-use crate::journal::wakes::WakeLog;
+use crate::controller::tests::controller;
 use crate::lead::tests::{election, set};
-use crate::observe::metrics::Metrics;
 use crate::rights::access::{Access, User};
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -45,26 +43,6 @@ fn rights() -> (Arc<Server>, Arc<Rights<Arc<Server>>>) {
     let server = Arc::new(Server::default());
     let rights = Rights::new(server.clone(), Leadership::alone());
     (server, rights)
-}
-
-fn controller() -> Arc<Controller> {
-    let description = Description::parse(
-        r#"{"apiVersion":"vmhost/v1","name":"p","controllers":[{"name":"c","primary":{"version":"v1","kind":"Pod"}}]}"#,
-    )
-    .unwrap();
-    let (controller, metrics) = (&description.controllers[0], Metrics::new().unwrap());
-    let buffer = MapBuffer::new(1 << 20);
-    let metrics = metrics.controller("p", "c");
-    let wakes = Arc::new(WakeLog::new(0));
-    Controller::new(
-        &description,
-        controller,
-        None,
-        metrics,
-        &buffer,
-        &wakes,
-        None,
-    )
 }
 
 fn key(name: &str) -> ObjectName {

@@ -4,41 +4,20 @@ use std::time::Duration;
 
 use tokio::time::{advance, timeout};
 use vmhost_cluster::{Notice, NoticeCause};
-use vmhost_core::{Description, Refusal};
+use vmhost_core::Refusal;
 
 use super::*;
-use crate::controller::changes::buffer::MapBuffer;
+use crate::controller::tests::{controller, controller_with};
 use crate::journal::tag::Cause;
-use crate::journal::wakes::WakeLog;
-use crate::observe::metrics::Metrics;
 use crate::rights::access::{Access, Required, Right};
 use crate::turn::verdict::{Stop, Verdict};
 use crate::wake::triggers::{Wake, WatchId};
 
-fn controller() -> Arc<Controller> {
-    controller_of("")
-}
-
+/// A controller of Pods with further fields.
 fn controller_of(more: &str) -> Arc<Controller> {
-    controller_of_trigger(&format!(
+    controller_with(&format!(
         r#""primary":{{"version":"v1","kind":"Pod"}}{more}"#
     ))
-}
-
-fn controller_of_trigger(fields: &str) -> Arc<Controller> {
-    let description = Description::parse(&format!(
-        r#"{{"apiVersion":"vmhost/v1","name":"p","controllers":[{{"name":"c",{fields}}}]}}"#
-    ))
-    .unwrap();
-    Controller::new(
-        &description,
-        &description.controllers[0],
-        None,
-        Metrics::new().unwrap().controller("p", "c"),
-        &MapBuffer::new(1 << 20),
-        &Arc::new(WakeLog::new(1 << 20)),
-        None,
-    )
 }
 
 fn key() -> ObjectName {
@@ -398,7 +377,7 @@ async fn a_key_is_given_up_after_its_last_retry() {
 
 #[tokio::test(start_paused = true)]
 async fn a_timer_keeps_its_time() {
-    let controller = controller_of_trigger(r#""timer":{"everyMs":1000}"#);
+    let controller = controller_with(r#""timer":{"everyMs":1000}"#);
     controller.queue.add(key());
     for (took, next) in [
         (300, Next::AwaitChange),

@@ -234,12 +234,10 @@ impl Placed {
 #[cfg(test)]
 mod tests {
     use vmhost_cluster::Status;
-    use vmhost_core::{Delete, Description, Gvk, ObjectName};
+    use vmhost_core::{Delete, Gvk, ObjectName};
 
     use super::*;
-    use crate::controller::changes::buffer::MapBuffer;
-    use crate::journal::wakes::WakeLog;
-    use crate::observe::metrics::Metrics;
+    use crate::controller::tests::controller;
 
     /// A cluster without objects.
     struct Empty;
@@ -263,19 +261,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_delete_of_what_is_gone_is_not_recorded_as_refused() {
-        let description = Description::parse(
-            r#"{"apiVersion":"vmhost/v1","name":"p","controllers":[{"name":"c","primary":{"version":"v1","kind":"Pod"}}]}"#,
-        )
-        .unwrap();
-        let controller = Controller::new(
-            &description,
-            &description.controllers[0],
-            None,
-            Metrics::new().unwrap().controller("p", "c"),
-            &MapBuffer::new(1 << 20),
-            &Arc::new(WakeLog::new(1 << 20)),
-            None,
-        );
+        let controller = controller();
         let key = ObjectKey {
             kind: Gvk::new("", "v1", "Pod"),
             name: ObjectName::new(Some("a"), "x"),
