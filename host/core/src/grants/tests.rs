@@ -54,7 +54,9 @@ fn effects_stay_within_the_permissions() {
 fn an_apply_that_may_create_needs_both_verbs() {
     let apply = |create_if_absent| {
         Effect::Apply(Apply {
-            object: r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x","namespace":"a"}}"#.into(),
+            object:
+                r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x","namespace":"a"}}"#
+                    .into(),
             subresource: None,
             force: true,
             create_if_absent,
