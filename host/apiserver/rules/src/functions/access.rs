@@ -132,7 +132,7 @@ mod tests {
 
     use crate::{Authorizer, Check, Decision, Given, Scope, Seen, Unevaluated, Wanted};
 
-    /// Allows one account to get pods, and tells everybody else what was asked.
+    /// Allows one account to get pods. The reason is what was asked.
     #[derive(Debug)]
     struct Roles;
 
