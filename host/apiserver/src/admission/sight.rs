@@ -40,11 +40,7 @@ impl<'c> Sight<'c> {
     }
 
     /// Returns the values that match conditions see: these do not see the namespace.
-    pub fn of_conditions<'s>(
-        &'s self,
-        policy: &Policy,
-        param: Option<&'s Value>,
-    ) -> Seen<'s> {
+    pub fn of_conditions<'s>(&'s self, policy: &Policy, param: Option<&'s Value>) -> Seen<'s> {
         self.with(policy, param, &Value::Null)
     }
 
