@@ -7,10 +7,12 @@
 //!
 //! ```text
 //! review (what is asked) <- rules, conditions (for whom) <- webhook, policy <- registered (all)
+//!     <- asker (what roles allow) <- sight, dispatch
 //!     <- exchange (one call) <--------- dispatch (all that change, and all calls)
-//!     <- between (two of them), params, sight <- mutation <- dispatch          params <- enforce
+//!     <- between (two of them), params, sight <- mutation <- dispatch   params, sight <- enforce
 //! ```
 
+mod asker;
 mod between;
 pub(crate) mod conditions;
 pub(crate) mod dispatch;
@@ -36,8 +38,8 @@ use crate::object::{Key, Object};
 use crate::questions::{Case, Question};
 use crate::state::Inner;
 use crate::status::ApiError;
-use registered::{GROUP, Registered};
-use review::{Named, Operation, Review};
+use registered::Registered;
+use review::{GROUP, Named, Operation, Review};
 use rules::Criteria;
 
 /// Follows a write: of a webhook or a policy.
@@ -100,7 +102,7 @@ pub(crate) fn may_mutate(inner: &Inner, call: &Call<'_>, review: &Review) -> boo
     let concerns = |criteria: &Criteria| {
         criteria.concern(review, call.target, &inner.registry, namespace.as_deref())
     };
-    !is_configuration(review) && mutating(registered, review).any(concerns)
+    mutating(registered, review).any(concerns)
 }
 
 /// Returns the criteria of all that may change the object of a request.
@@ -109,7 +111,7 @@ fn mutating<'r>(
     review: &Review,
 ) -> impl Iterator<Item = &'r Criteria> + use<'r> {
     let policies = mutation::policies(registered, review).iter();
-    let webhooks = registered.mutating.iter();
+    let webhooks = webhook::called(&registered.mutating, review).iter();
     let policies = policies.map(|policy| &policy.criteria);
     policies.chain(webhooks.map(|webhook| &webhook.criteria))
 }
@@ -140,29 +142,20 @@ pub(crate) fn may_refuse(inner: &Inner, call: &Call<'_>, review: &Review) -> boo
     let concerns = |criteria: &Criteria| {
         criteria.concern(review, call.target, &inner.registry, namespace.as_deref())
     };
-    !is_configuration(review)
-        && (registered
-            .policies
-            .iter()
-            .any(|policy| concerns(&policy.criteria))
-            || registered.validating.iter().any(|webhook| {
-                webhook
-                    .criteria
-                    .concern(review, call.target, &inner.registry, namespace.as_deref())
-            }))
+    let webhooks = webhook::called(&registered.validating, review);
+    let mut policies = registered.policies.iter();
+    (policy::are_for(review) && policies.any(|policy| concerns(&policy.criteria)))
+        || webhooks.iter().any(|webhook| concerns(&webhook.criteria))
 }
 
 /// Asks validating policies and webhooks.
 pub(crate) fn validate(inner: &Inner, call: &Call<'_>, review: Review) -> Result<(), ApiError> {
-    if is_configuration(&review) {
-        return Ok(());
-    }
     let case = case(inner, call, review);
     if policy::are_for(&case.review) {
         enforce::check(inner, call, &case)?;
     }
     let namespace = case.namespace.as_deref();
-    let mut all = case.registered.validating.iter();
+    let mut all = webhook::called(&case.registered.validating, &case.review).iter();
     let is_for = all.any(|webhook| {
         let found = webhook
             .criteria
@@ -230,6 +223,7 @@ fn case(inner: &Inner, call: &Call<'_>, review: Review) -> Case {
         target: call.target.clone(),
         registered: call.questions.registered(&inner.registered).clone(),
         registry: inner.registry.clone(),
+        author: call.options.author.clone(),
     }
 }
 
@@ -237,9 +231,4 @@ fn namespace_of(inner: &Inner, review: &Review) -> Option<Object> {
     let key = Key::new("", &review.namespace);
     let found = inner.store.get(NAMESPACES, &key);
     found.filter(|_| !review.namespace.is_empty())
-}
-
-/// Returns whether a request is for a webhook or a policy itself, over which none decides.
-fn is_configuration(review: &Review) -> bool {
-    review.kind.group == GROUP
 }

@@ -16,6 +16,7 @@ mod pod;
 mod policies;
 mod priority;
 mod service;
+mod signing;
 mod small;
 mod webhooks;
 mod workload;
@@ -102,7 +103,12 @@ pub(crate) fn fill(
         Fill::Service => return service::allocate(inner, live, new),
         Fill::Binding => return small::binding(new),
         Fill::Role => return small::role(new),
-        Fill::SigningRequest => small::signing_request(live, new),
+        Fill::SigningRequest => {
+            small::signing_request(live, new);
+            if live.is_none() {
+                return signing::faults(new);
+            }
+        }
         Fill::Volume => small::volume(live, new, now),
         Fill::WebhookConfiguration => return webhooks::configuration(new),
         Fill::Policy => return policies::validating(new),

@@ -90,7 +90,8 @@
 //!   served counts as existing, even if the kind is served later.
 //! - Built-in kinds are validated by their schema, and by some rules of their code: immutable
 //!   fields, selectors and their templates, images of containers, addresses and ports of services,
-//!   conditions of requests for certificates. A list that Go would print as null is left out.
+//!   contents and conditions of requests for certificates. A list that Go would print as null is
+//!   left out: `rules` of a role, `endpoints` and `ports` of an EndpointSlice.
 //! - Objects nest 100 levels at most, the operations of a JSON patch copy 3 MiB at most, and the
 //!   aliases of YAML add 400,000 values at most.
 //! - The documents are those of one version of Kubernetes, without alpha and beta versions, which a
@@ -102,9 +103,10 @@
 //!   MutatingAdmissionPolicies and ValidatingAdmissionPolicies. A webhook is reached by a URL; a
 //!   Service leads somewhere only if it has an external name. Garbage collection, and the deletion
 //!   of what is in a namespace, call no webhook. Audit annotations are dropped.
-//! - Expressions of admission know no types of their variables and no `authorizer`. No expression
-//!   may use a named format or the name of a time zone. An apply configuration of a subresource
-//!   with a kind of its own (`scale`) is merged without a schema.
+//! - Expressions of admission know no types of their objects. Time zones by name are those of the
+//!   machine. An apply configuration of a subresource with a kind of its own (`scale`) is merged
+//!   without a schema.
+//! - Every write wakes every watch, which then looks whether it is concerned.
 //! - No watches of single objects by `/watch/` paths.
 
 mod access;

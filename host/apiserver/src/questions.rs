@@ -11,6 +11,7 @@ use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 
+use crate::access::credentials::Author;
 use crate::admission::registered::Registered;
 use crate::admission::review::Review;
 use crate::kinds::Target;
@@ -48,6 +49,8 @@ pub(crate) struct Case {
     pub registry: Arc<Registry>,
     /// The namespace of the request.
     pub namespace: Option<Object>,
+    /// The author of the request, who may be asked about by expressions.
+    pub author: Option<Arc<Author>>,
 }
 
 /// An answer: the object, if the question is about one, or the refusal of the request; and

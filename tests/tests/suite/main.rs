@@ -78,6 +78,7 @@ mod plugin_revoked;
 mod plugin_rollouts;
 mod plugin_standby;
 mod plugin_tenants;
+mod policy_access;
 mod preview;
 mod preview_overlay;
 mod preview_safety;

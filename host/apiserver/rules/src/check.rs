@@ -19,7 +19,7 @@ use cel::{Env, ParseErrors};
 use crate::code::{Code, Literal, Op};
 use crate::signatures;
 use crate::types::Type;
-use kinds::{literal, message, present, resolve, same, selected};
+use kinds::{literal, message, present, resolve, same, selected, spelled};
 use wrong::{Wrong, is_bool, located, no_overload, place, undeclared, wrong};
 
 /// How deep an expression may nest. Its evaluation recurses, on the stack of a request.
@@ -142,6 +142,9 @@ impl Checker {
                 if let Some(kind) = message(&of.expr) {
                     return Ok(kind);
                 }
+                if let Some(name) = self.qualified(&of.expr) {
+                    return self.name(of.id, &name);
+                }
                 if self.is_definitions(&select.operand) {
                     return self.definition(of.id, &select.field);
                 }
@@ -162,6 +165,13 @@ impl Checker {
             Expr::Struct(made) => self.make(of.id, made),
             Expr::Comprehension(_) | Expr::Unspecified => wrong(of.id, "unsupported expression"),
         }
+    }
+
+    /// Returns the variable that a part names, if its name has dots.
+    fn qualified(&self, of: &Expr) -> Option<String> {
+        let name = spelled(of)?;
+        let is_known = self.names.iter().any(|(known, _)| *known == name);
+        is_known.then_some(name)
     }
 
     /// Returns whether a part is the name under which definitions are used.

@@ -106,10 +106,15 @@ pub(crate) fn date(text: &str) -> Option<Timestamp> {
     Some(zoned.timestamp())
 }
 
-/// Returns a time zone: `UTC`, or an offset such as `-08:00`.
+/// Returns a time zone: `UTC`, an offset such as `-08:00`, or the zone with this name in the
+/// machine's database. Capital letters count, as in Go.
 pub(crate) fn zone(text: &str) -> Option<TimeZone> {
     if text.is_empty() || text == "UTC" {
         return Some(TimeZone::UTC);
+    }
+    if !text.contains(':') {
+        let zone = TimeZone::get(text).ok()?;
+        return (zone.iana_name() == Some(text)).then_some(zone);
     }
     let (sign, rest) = match text.strip_prefix('-') {
         Some(rest) => (-1, rest),
@@ -144,13 +149,21 @@ mod tests {
     }
 
     #[test]
-    fn zones_are_utc_or_an_offset() {
+    fn zones_are_utc_or_an_offset_or_have_a_name() {
         let hour = |zone: &str| {
             let at = timestamp("2020-01-01T10:00:00Z").unwrap();
             at.to_zoned(super::zone(zone).unwrap()).hour()
         };
         assert_eq!((hour("UTC"), hour("-08:00"), hour("+02:30")), (10, 2, 12));
-        assert!(zone("Mars/Phobos").is_none());
+        for unknown in ["Mars/Phobos", "utc", "Etc/Unknown", "/etc/passwd", "../UTC"] {
+            assert!(zone(unknown).is_none(), "{unknown}");
+        }
+        // A machine without a database knows none.
+        if let Some(berlin) = zone("Europe/Berlin") {
+            let at = timestamp("2020-07-01T10:00:00Z").unwrap();
+            assert_eq!(at.to_zoned(berlin).hour(), 12);
+            assert!(zone("europe/berlin").is_none());
+        }
         assert_eq!(
             date("2020-01-02").unwrap().to_string(),
             "2020-01-02T00:00:00Z"

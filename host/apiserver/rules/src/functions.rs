@@ -4,8 +4,10 @@
 //! come and fails where they do not fit, because the types of an expression may be unknown until it
 //! is evaluated. Must not know costs.
 
+mod access;
 mod convert;
 mod list;
+mod named;
 mod net;
 mod number;
 mod operators;
@@ -25,4 +27,6 @@ pub(crate) fn find(name: &str) -> Option<Function> {
         .or_else(|| time::find(name))
         .or_else(|| number::find(name))
         .or_else(|| net::find(name))
+        .or_else(|| named::find(name))
+        .or_else(|| access::find(name))
 }

@@ -37,13 +37,13 @@
 //! ```
 //!
 //! # Differences from kube-apiserver
-//! Expressions of admission see all their variables without types, so that an unknown field is
-//! found when they are evaluated, and they have no `authorizer`. Named formats (`format.named`,
-//! `format.dns1123Label`, ...) and time zones by name (`'America/New_York'`) are unknown: a rule
-//! that uses one is refused when it is written; a zone whose name is computed, when the rule is
-//! evaluated. The crate's parser words syntax errors, and limits the nesting of expressions,
-//! differently.
+//! Expressions of admission see their objects without types, so that an unknown field is found when
+//! they are evaluated. Time zones by name (`'America/New_York'`) are those of the machine: a rule
+//! that uses an unknown one is refused when it is written; one whose name is computed, when the
+//! rule is evaluated. The crate's parser words syntax errors, and limits the nesting of
+//! expressions, differently.
 
+mod access;
 mod check;
 mod clock;
 mod code;
@@ -53,6 +53,8 @@ mod decl;
 mod defaults;
 mod eval;
 mod functions;
+mod named;
+mod names;
 mod open;
 mod path;
 mod price;
@@ -69,7 +71,8 @@ mod value;
 use serde_json::Value;
 use vmhost_schema::Fault;
 
-pub use open::{Expression, Given, Scope, Unevaluated, Wanted};
+pub use access::{Authorizer, Check, Decision};
+pub use open::{Expression, Given, Scope, Seen, Unevaluated, Wanted};
 pub use path::resolve;
 pub use validate::Verdict;
 

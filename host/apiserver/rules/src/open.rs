@@ -4,8 +4,11 @@
 //! what one evaluation may cost. Must not know what a variable means, or what follows from a
 //! result.
 
+use std::rc::Rc;
+
 use serde_json::Value;
 
+use crate::access::{self, Asking, Authorizer};
 use crate::check::{Checked, Definition, check_with};
 use crate::code::Code;
 use crate::decl::OPEN;
@@ -17,6 +20,12 @@ use crate::value::{Failure, Val, json};
 /// What one evaluation may cost.
 const CALL_BUDGET: u64 = 1_000_000;
 
+/// The variables of a question about access, which come after all others.
+const ACCESS: [(&str, &str); 2] = [
+    ("authorizer", access::AUTHORIZER),
+    ("authorizer.requestResource", access::RESOURCE),
+];
+
 /// The variables and definitions that expressions see.
 #[derive(Debug)]
 pub struct Scope {
@@ -24,6 +33,34 @@ pub struct Scope {
     definitions: Vec<Definition>,
     /// The definitions, in the same order.
     codes: Vec<Code>,
+    /// Whether expressions may ask about access.
+    asks: bool,
+}
+
+/// The values that an expression sees.
+#[derive(Clone, Debug)]
+pub struct Seen<'a> {
+    values: Vec<&'a Value>,
+    authorizer: Option<&'a dyn Authorizer>,
+}
+
+impl<'a> Seen<'a> {
+    /// Returns the values of a scope's variables, in their order.
+    pub fn of(values: &[&'a Value]) -> Seen<'a> {
+        Seen {
+            values: values.to_vec(),
+            authorizer: None,
+        }
+    }
+
+    /// Adds what answers questions about access.
+    #[must_use]
+    pub fn with_authorizer(self, authorizer: &'a dyn Authorizer) -> Seen<'a> {
+        Seen {
+            authorizer: Some(authorizer),
+            ..self
+        }
+    }
 }
 
 /// A checked expression of a [`Scope`].
@@ -75,12 +112,22 @@ impl Scope {
             names: names.collect(),
             definitions: Vec::new(),
             codes: Vec::new(),
+            asks: false,
         }
+    }
+
+    /// Returns the scope with `authorizer`, which asks what is allowed. Messages do not see it.
+    #[must_use]
+    pub fn with_authorizer(mut self) -> Scope {
+        let added = ACCESS.map(|(name, kind)| (name.to_owned(), Type::Opaque(kind)));
+        self.names.extend(added);
+        self.asks = true;
+        self
     }
 
     /// Adds a definition, which may use those before it. An error says what is wrong with it.
     pub fn define(&mut self, name: &str, source: &str) -> Result<(), String> {
-        let Checked { code, depth, .. } = self.checked(source, false)?;
+        let Checked { code, depth, .. } = self.checked(source, false, true)?;
         self.definitions.push(Definition {
             name: name.to_owned(),
             kind: code.kind.clone(),
@@ -93,7 +140,7 @@ impl Scope {
     /// Checks an expression. An error says what is wrong with it.
     pub fn compile(&self, source: &str, wanted: Wanted) -> Result<Expression, String> {
         let patches = matches!(wanted, Wanted::Object | Wanted::Patch);
-        let code = self.checked(source, patches)?.code;
+        let code = self.checked(source, patches, wanted != Wanted::Text)?.code;
         match (wanted, &code.kind) {
             (Wanted::Object, kind) if is_made(kind, OBJECT) => Ok(Expression(code)),
             (Wanted::Patch, Type::List(item)) if is_made(item, PATCH) => Ok(Expression(code)),
@@ -113,21 +160,27 @@ impl Scope {
         }
     }
 
-    fn checked(&self, source: &str, patches: bool) -> Result<Checked, String> {
-        let check = || check_with(source, self.names.clone(), &self.definitions, patches);
+    fn checked(&self, source: &str, patches: bool, asks: bool) -> Result<Checked, String> {
+        let mut names = self.names.clone();
+        if self.asks && !asks {
+            // They keep their places, but no expression can name them.
+            for (name, _) in names.iter_mut().rev().take(ACCESS.len()) {
+                name.clear();
+            }
+        }
+        let check = || check_with(source, names, &self.definitions, patches);
         let checked = with_room(source.chars().count(), check).flatten();
         checked.map_err(|error| format!("compilation failed: {error}"))
     }
 
-    /// Evaluates an expression of this scope with the values of its variables, in their order.
-    /// Takes what it costs from `left`.
+    /// Evaluates an expression of this scope. Takes what it costs from `left`.
     pub fn evaluate(
         &self,
         expression: &Expression,
-        values: &[&Value],
+        seen: &Seen<'_>,
         left: &mut u64,
     ) -> Result<Given, Unevaluated> {
-        Ok(match self.run(expression, values, left)? {
+        Ok(match self.run(expression, seen, left)? {
             Val::Bool(value) => Given::Bool(value),
             Val::String(text) => Given::Text(text.into_owned()),
             _ => Given::Other,
@@ -139,22 +192,29 @@ impl Scope {
     pub fn make(
         &self,
         expression: &Expression,
-        values: &[&Value],
+        seen: &Seen<'_>,
         left: &mut u64,
     ) -> Result<Value, Unevaluated> {
-        let made = self.run(expression, values, left)?;
+        let made = self.run(expression, seen, left)?;
         json::made(&made).map_err(Unevaluated::Unfit)
     }
 
     fn run<'a>(
         &'a self,
         expression: &'a Expression,
-        values: &[&'a Value],
+        seen: &Seen<'a>,
         left: &mut u64,
     ) -> Result<Val<'a>, Unevaluated> {
-        let values: Result<Vec<Val<'a>>, Failure> =
-            values.iter().map(|value| Val::read(value, &OPEN)).collect();
-        let values = values.map_err(|failure| Unevaluated::Failed(failure.to_string()))?;
+        let values = seen.values.iter().map(|value| Val::read(value, &OPEN));
+        let values: Result<Vec<Val<'a>>, Failure> = values.collect();
+        let mut values = values.map_err(|failure| Unevaluated::Failed(failure.to_string()))?;
+        if self.asks {
+            let ask = |begin: fn(&'a dyn Authorizer) -> Asking<'a>| {
+                let asking = seen.authorizer.map(begin);
+                asking.map_or(Val::Null, |asking| Val::Asking(Rc::new(asking)))
+            };
+            values.extend([ask(Asking::of), ask(Asking::about_request)]);
+        }
         let budget = CALL_BUDGET.min(*left);
         let (result, cost) = evaluate_with(&expression.0, values, &self.codes, budget);
         *left = left.saturating_sub(cost);
@@ -182,7 +242,7 @@ mod tests {
             .map(|wanted| scope.compile(source, wanted));
         let expression = made.find_map(Result::ok);
         let expression = expression.unwrap_or_else(|| panic!("{source} does not compile"));
-        scope.evaluate(&expression, values, &mut 10_000_000)
+        scope.evaluate(&expression, &Seen::of(values), &mut 10_000_000)
     }
 
     #[test]
@@ -269,7 +329,7 @@ mod tests {
         let source = "object.items.all(a, object.items.all(b, a == b))";
         let expression = scope.compile(source, Wanted::Bool).unwrap();
         let mut left = 10_000_000;
-        let result = scope.evaluate(&expression, &[&object], &mut left);
+        let result = scope.evaluate(&expression, &Seen::of(&[&object]), &mut left);
         assert_eq!(result, Err(Unevaluated::OverBudget));
         assert_eq!(left, 9_000_000);
     }

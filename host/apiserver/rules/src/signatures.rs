@@ -1,12 +1,14 @@
 //! The functions and operators that expressions can use, with the types that they take.
 //!
-//! Owns the table, which has what Kubernetes 1.36 has in the rules of definitions, except for
-//! authorization (which rules do not have) and named formats; and the function of patches. Must not
-//! know what functions do.
+//! Owns the table, which has what Kubernetes 1.36 has in the rules of definitions; and the function
+//! of patches. Questions about access begin with a variable that rules do not have. Must not know
+//! what functions do.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use crate::access;
+use crate::named::FORMAT;
 use crate::types::Type;
 
 /// One way to call a function.
@@ -233,6 +235,22 @@ isCIDR (string) bool
 .ip (net.CIDR) net.IP
 .masked (net.CIDR) net.CIDR
 .prefixLength (net.CIDR) int
+format.dns1123Label format.dns1123Subdomain format.dns1035Label () kubernetes.NamedFormat
+format.dns1123LabelPrefix format.dns1123SubdomainPrefix () kubernetes.NamedFormat
+format.dns1035LabelPrefix format.qualifiedName format.labelValue () kubernetes.NamedFormat
+format.uri format.uuid format.byte format.date format.datetime () kubernetes.NamedFormat
+format.named (string) optional<kubernetes.NamedFormat>
+.validate (kubernetes.NamedFormat, string) optional<list<string>>
+.path (authorization.Authorizer, string) authorization.PathCheck
+.group (authorization.Authorizer, string) authorization.GroupCheck
+.serviceAccount (authorization.Authorizer, string, string) authorization.Authorizer
+.resource (authorization.GroupCheck, string) authorization.ResourceCheck
+.subresource .namespace .name (authorization.ResourceCheck, string) authorization.ResourceCheck
+.fieldSelector .labelSelector (authorization.ResourceCheck, string) authorization.ResourceCheck
+.check (authorization.PathCheck, string) authorization.Decision
+.check (authorization.ResourceCheck, string) authorization.Decision
+.allowed .errored (authorization.Decision) bool
+.reason .error (authorization.Decision) string
 ";
 
 type Line = (&'static str, (Vec<Type>, Type));
@@ -272,6 +290,12 @@ fn read(text: &str) -> Option<(Type, &str)> {
         "kubernetes.URL" => Type::Opaque("kubernetes.URL"),
         "kubernetes.Quantity" => Type::Opaque("kubernetes.Quantity"),
         "kubernetes.Semver" => Type::Opaque("kubernetes.Semver"),
+        "kubernetes.NamedFormat" => Type::Opaque(FORMAT),
+        "authorization.Authorizer" => Type::Opaque(access::AUTHORIZER),
+        "authorization.PathCheck" => Type::Opaque(access::PATH),
+        "authorization.GroupCheck" => Type::Opaque(access::GROUP),
+        "authorization.ResourceCheck" => Type::Opaque(access::RESOURCE),
+        "authorization.Decision" => Type::Opaque(access::DECISION),
         "list" | "optional" | "map" => {
             let (first, rest) = read(rest.strip_prefix('<')?)?;
             if name == "map" {

@@ -104,6 +104,10 @@ fn rules_that_hold() {
         "!(false && 1 / 0 == 1)",
         "[0, 1].exists(x, 1 / x == 1)",
         "dyn(1) == dyn(1.0) && dyn('a') != dyn(1)",
+        "!format.dns1123Label().validate(self.s).hasValue() && !format.named('none').hasValue()",
+        "format.named('uuid').value().validate(self.s).value() == ['does not match the UUID format']",
+        "format.date() == format.named('date').value() && format.date() != format.datetime()",
+        "format.labelValue().validate('a b').value()[0].startsWith('a valid label must be')",
     ] {
         assert_eq!(says(rule), Vec::<String>::new(), "{rule}");
     }
@@ -177,11 +181,19 @@ fn wrong_expressions_are_refused_with_the_place() {
         ("self.i ==", "Syntax error"),
         (
             "self.set.map(x, self.set.map(y, [x, y])).size() == format.named('x')",
+            "found no matching overload for '_==_'",
+        ),
+        (
+            "self.t.getHours('Mars/Phobos') == 3",
+            "time zone 'Mars/Phobos' is not supported",
+        ),
+        (
+            "format.email().validate(self.s).hasValue()",
             "undeclared reference to 'format'",
         ),
         (
-            "self.t.getHours('America/New_York') == 3",
-            "time zone 'America/New_York' is not supported",
+            "authorizer.path('/').check('get').allowed()",
+            "undeclared reference to 'authorizer'",
         ),
     ] {
         let faults = match Rules::compile(&schema(properties(), &[rule]), "") {

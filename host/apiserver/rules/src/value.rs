@@ -19,7 +19,9 @@ use ipnet::IpNet;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
+use crate::access::{Asking, DECISION, Decision};
 use crate::decl::{Decl, Listing, Shape, escape};
+use crate::named::FORMAT;
 use crate::uri::Uri;
 pub(crate) use same::same_keys;
 use same::{same_entries, same_fields, same_items, same_made};
@@ -49,6 +51,8 @@ pub(crate) enum Val<'a> {
     Made(Rc<Made<'a>>),
     Optional(Option<Rc<Val<'a>>>),
     Opaque(Rc<Opaque>),
+    /// A question about access that is not asked yet.
+    Asking(Rc<Asking<'a>>),
 }
 
 /// A value that an expression makes with a name and fields: `Object.spec{replicas: 1}`.
@@ -67,6 +71,9 @@ pub(crate) enum Opaque {
     Ip(IpAddr),
     Cidr(IpNet),
     Url(Uri),
+    /// A named format.
+    Format(&'static str),
+    Decision(Decision),
 }
 
 /// A function: the value before the dot, if there is one, is its first argument.
@@ -138,7 +145,10 @@ impl<'a> Val<'a> {
                 Opaque::Ip(_) => "net.IP",
                 Opaque::Cidr(_) => "net.CIDR",
                 Opaque::Url(_) => "kubernetes.URL",
+                Opaque::Format(_) => FORMAT,
+                Opaque::Decision(_) => DECISION,
             },
+            Val::Asking(asking) => asking.kind,
         }
     }
 
@@ -261,6 +271,7 @@ impl<'a> Val<'a> {
             (Val::Timestamp(a), Val::Timestamp(b)) => a == b,
             (Val::Kind(a), Val::Kind(b)) => a == b,
             (Val::Opaque(a), Val::Opaque(b)) => a == b,
+            (Val::Asking(_), Val::Asking(_)) => return Err(Failure::NoOverload),
             (Val::Optional(a), Val::Optional(b)) => match (a, b) {
                 (Some(a), Some(b)) => return a.equal(b),
                 (a, b) => a.is_none() && b.is_none(),

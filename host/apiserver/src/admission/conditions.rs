@@ -4,7 +4,7 @@
 //! webhook or policy the request is for.
 
 use serde_json::Value;
-use vmhost_rules::{Expression, Given, Scope, Unevaluated, Wanted};
+use vmhost_rules::{Expression, Given, Scope, Seen, Unevaluated, Wanted};
 
 /// What the evaluation of all conditions of a webhook or a policy may cost.
 const BUDGET: u64 = 2_500_000;
@@ -39,24 +39,24 @@ impl Checked {
     pub fn evaluate(
         &self,
         scope: &Scope,
-        values: &[&Value],
+        seen: &Seen<'_>,
         left: &mut u64,
     ) -> Option<Result<Given, String>> {
         let expression = match &self.expression {
             Ok(expression) => expression,
             Err(error) => return Some(Err(format!("compilation error: {error}"))),
         };
-        match scope.evaluate(expression, values, left) {
+        match scope.evaluate(expression, seen, left) {
             Ok(given) => Some(Ok(given)),
             Err(why) => self.failure(why, *left).map(Err),
         }
     }
 
     /// Evaluates an expression that makes an object or a patch.
-    pub fn make(&self, scope: &Scope, values: &[&Value], budget: u64) -> Result<Value, String> {
+    pub fn make(&self, scope: &Scope, seen: &Seen<'_>, budget: u64) -> Result<Value, String> {
         let expression = self.expression.as_ref().map_err(String::clone)?;
         let mut left = budget;
-        let made = scope.make(expression, values, &mut left);
+        let made = scope.make(expression, seen, &mut left);
         made.map_err(|why| {
             let text = self.failure(why, left);
             text.unwrap_or_else(|| SPENT.to_owned())
@@ -79,7 +79,8 @@ impl Checked {
     }
 }
 
-/// The match conditions of a webhook, for a program that asks the webhook itself.
+/// The match conditions of a webhook, for a program that asks the webhook itself: without
+/// `authorizer`, because there is no server.
 #[derive(Debug)]
 pub struct MatchConditions {
     scope: Scope,
@@ -104,7 +105,8 @@ impl MatchConditions {
     /// Returns whether a request fulfils all of them. Null stands for an object that the request
     /// does not have. An error says why some have no result, while all others hold.
     pub fn hold(&self, object: &Value, old: &Value, request: &Value) -> Result<bool, String> {
-        hold(&self.conditions, &self.scope, &[object, old, request])
+        let seen = Seen::of(&[object, old, request]);
+        hold(&self.conditions, &self.scope, &seen)
     }
 }
 
@@ -122,12 +124,12 @@ pub(crate) fn read(list: &Value, scope: &Scope) -> Vec<Checked> {
 pub(crate) fn hold(
     conditions: &[Checked],
     scope: &Scope,
-    values: &[&Value],
+    seen: &Seen<'_>,
 ) -> Result<bool, String> {
     let mut left = BUDGET;
     let mut errors = Vec::new();
     for condition in conditions {
-        match condition.evaluate(scope, values, &mut left) {
+        match condition.evaluate(scope, seen, &mut left) {
             None => return Err(SPENT.to_owned()),
             Some(Ok(Given::Bool(true))) => {}
             Some(Ok(_)) => return Ok(false),

@@ -8,12 +8,13 @@
 use futures_util::future::join_all;
 use serde_json::Value;
 
+use super::asker::{Asker, Roles};
 use super::between::{Between, Calls, same, turned, value};
 use super::exchange::{self, Objects, Trouble, Verdict};
 use super::mutation;
 use super::review::Review;
 use super::rules::Found;
-use super::webhook::Webhook;
+use super::webhook::{self, Webhook};
 use crate::kinds::Target;
 use crate::object::Object;
 use crate::operations::operate;
@@ -64,7 +65,7 @@ impl Between<'_> {
     ) -> Result<bool, ApiError> {
         let case = self.case;
         let mut changed_any = false;
-        for webhook in &case.registered.mutating {
+        for webhook in webhook::called(&case.registered.mutating, &self.review) {
             if !calls.has(&webhook.id, second) {
                 continue;
             }
@@ -95,14 +96,14 @@ impl Between<'_> {
         let wanted = found.target.clone().unwrap_or_else(|| case.target.clone());
         self.turn_to(state, &wanted).await?;
         let (new, old) = (value(&self.review.object), value(&self.review.old));
-        if !holds(webhook, case, &self.review, &found, &new, &old)? {
-            return Ok(None);
-        }
+        let asked = (&self.review, &found);
         let objects = Objects {
             new: &new,
             old: &old,
         };
-        let asked = (&self.review, &found);
+        if !holds(state, webhook, case, asked, objects)? {
+            return Ok(None);
+        }
         let called = exchange::call(state, webhook, true, asked, objects).await;
         let Some(verdict) = decided(webhook, called)? else {
             return Ok(Some(false));
@@ -168,7 +169,7 @@ async fn relevant<'c>(state: &State, case: &'c Case) -> Result<Vec<Relevant<'c>>
     let review = &*case.review;
     let namespace = case.namespace.as_deref();
     let mut relevant = Vec::new();
-    for webhook in &case.registered.validating {
+    for webhook in webhook::called(&case.registered.validating, review) {
         let found = webhook
             .criteria
             .find(review, &case.target, &case.registry, namespace);
@@ -178,7 +179,11 @@ async fn relevant<'c>(state: &State, case: &'c Case) -> Result<Vec<Relevant<'c>>
         let wanted = found.target.as_ref().unwrap_or(&case.target);
         let new = in_version(state, case, wanted, &review.object).await?;
         let old = in_version(state, case, wanted, &review.old).await?;
-        if holds(webhook, case, review, &found, &new, &old)? {
+        let objects = Objects {
+            new: &new,
+            old: &old,
+        };
+        if holds(state, webhook, case, (review, &found), objects)? {
             relevant.push((webhook, found, new, old));
         }
     }
@@ -187,14 +192,15 @@ async fn relevant<'c>(state: &State, case: &'c Case) -> Result<Vec<Relevant<'c>>
 
 /// Returns whether the conditions of a webhook hold.
 fn holds(
+    state: &State,
     webhook: &Webhook,
     case: &Case,
-    review: &Review,
-    found: &Found,
-    new: &Value,
-    old: &Value,
+    asked: (&Review, &Found),
+    objects: Objects<'_>,
 ) -> Result<bool, ApiError> {
-    let held = webhook.holds(review, found, new, old);
+    let (review, _) = asked;
+    let by = Asker::of(Roles::Free(state), case.author.as_deref(), review);
+    let held = webhook.holds(asked, &by, objects.new, objects.old);
     held.map_err(|why| refuse::forbidden(&case.target, review.shown_name(), why))
 }
 

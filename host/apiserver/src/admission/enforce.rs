@@ -7,8 +7,9 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use vmhost_rules::Given;
+use vmhost_rules::{Given, Seen};
 
+use super::asker::Roles;
 use super::conditions::{self, SPENT};
 use super::params::{self, Missing};
 use super::policy::{Binding, Policy, Validation};
@@ -49,7 +50,7 @@ impl Denial {
 /// Evaluates all policies. The first denial is the refusal; warnings are noted.
 pub(super) fn check(inner: &Inner, call: &Call<'_>, case: &Case) -> Result<(), ApiError> {
     let namespace = case.namespace.as_deref();
-    let mut first: Option<(&Policy, &Binding, Denial)> = None;
+    let mut first: Option<(&Policy, Option<&Binding>, Denial)> = None;
     for policy in &case.registered.policies {
         let find = |criteria: &Criteria| {
             criteria.find(&case.review, &case.target, &case.registry, namespace)
@@ -57,6 +58,13 @@ pub(super) fn check(inner: &Inner, call: &Call<'_>, case: &Case) -> Result<(), A
         let Some(found) = find(&policy.criteria) else {
             continue;
         };
+        if let Some(why) = params::fault(inner, policy) {
+            if !policy.fail_open {
+                let denial = Denial::error(format!("failed to configure policy: {why}"));
+                first.get_or_insert((policy, None, denial));
+            }
+            continue;
+        }
         let mut sight = None;
         for binding in &policy.bindings {
             if find(&binding.criteria).is_none() {
@@ -68,7 +76,7 @@ pub(super) fn check(inner: &Inner, call: &Call<'_>, case: &Case) -> Result<(), A
                 Err(Missing::Undecided(error)) => return Err(error),
                 Err(Missing::Configuration(why)) => {
                     if !policy.fail_open {
-                        first.get_or_insert((policy, binding, misconfigured(&why)));
+                        first.get_or_insert((policy, Some(binding), misconfigured(&why)));
                     }
                     continue;
                 }
@@ -79,7 +87,7 @@ pub(super) fn check(inner: &Inner, call: &Call<'_>, case: &Case) -> Result<(), A
             }
             let seen = match sight.take() {
                 Some(seen) => Ok(seen),
-                None => look(call, case, &found),
+                None => look(inner, call, case, &found),
             };
             let seen = match seen {
                 Ok(seen) => seen,
@@ -87,7 +95,7 @@ pub(super) fn check(inner: &Inner, call: &Call<'_>, case: &Case) -> Result<(), A
                 Err(error) => {
                     if !policy.fail_open {
                         let why = format!("failed to convert object version: {}", error.message);
-                        first.get_or_insert((policy, binding, misconfigured(&why)));
+                        first.get_or_insert((policy, Some(binding), misconfigured(&why)));
                     }
                     continue;
                 }
@@ -102,7 +110,7 @@ pub(super) fn check(inner: &Inner, call: &Call<'_>, case: &Case) -> Result<(), A
                         ));
                     }
                     if binding.denies || denial.always {
-                        first.get_or_insert((policy, binding, denial));
+                        first.get_or_insert((policy, Some(binding), denial));
                     }
                 }
             }
@@ -120,8 +128,13 @@ fn misconfigured(why: &str) -> Denial {
 }
 
 /// Returns what expressions see of a request, in the version that a rule matched.
-fn look(call: &Call<'_>, case: &Case, found: &Found) -> Result<Sight, ApiError> {
-    let review = &case.review;
+fn look<'c>(
+    inner: &'c Inner,
+    call: &Call<'_>,
+    case: &'c Case,
+    found: &Found,
+) -> Result<Sight<'c>, ApiError> {
+    let review = &*case.review;
     let is_whole = review.kind.name == case.target.kind.kind;
     let turn = |object: &Option<Object>| match (object, &found.target) {
         (None, _) => Ok(Arc::new(Value::Null)),
@@ -131,12 +144,13 @@ fn look(call: &Call<'_>, case: &Case, found: &Found) -> Result<Sight, ApiError> 
         (Some(object), Some(to)) if is_whole => Ok(conversion::plainly(&case.target, to, object)),
         (Some(object), _) => Ok(object.clone()),
     };
-    let (object, old) = (turn(&review.object)?, turn(&review.old)?);
-    Ok(Sight::of(case, review, found, object, old))
+    let objects = (turn(&review.object)?, turn(&review.old)?);
+    let roles = Roles::Locked(inner);
+    Ok(Sight::of(roles, case, (review, found), objects))
 }
 
 /// Returns what a policy has against a request, with one of its parameters.
-fn denials(policy: &Policy, sight: &Sight, param: Option<&Value>) -> Vec<Denial> {
+fn denials(policy: &Policy, sight: &Sight<'_>, param: Option<&Value>) -> Vec<Denial> {
     let failed = |message: String| match policy.fail_open {
         true => Vec::new(),
         false => vec![Denial::error(message)],
@@ -189,7 +203,7 @@ fn denials(policy: &Policy, sight: &Sight, param: Option<&Value>) -> Vec<Denial>
 }
 
 /// Returns the message of a broken validation.
-fn message(policy: &Policy, broken: &Validation, values: &[&Value], left: &mut u64) -> String {
+fn message(policy: &Policy, broken: &Validation, values: &Seen<'_>, left: &mut u64) -> String {
     let expression = broken.message_expression.as_ref();
     let made = expression.and_then(|made| made.evaluate(&policy.scope, values, left));
     if let Some(Ok(Given::Text(text))) = made {
@@ -204,11 +218,10 @@ fn message(policy: &Policy, broken: &Validation, values: &[&Value], left: &mut u
     }
 }
 
-fn refusal(case: &Case, policy: &Policy, binding: &Binding, denial: &Denial) -> ApiError {
-    let (name, by) = (&policy.name, &binding.name);
-    let why = &denial.message;
-    let message =
-        format!("ValidatingAdmissionPolicy '{name}' with binding '{by}' denied request: {why}");
+fn refusal(case: &Case, policy: &Policy, binding: Option<&Binding>, denial: &Denial) -> ApiError {
+    let by = binding.map(|binding| format!(" with binding '{}'", binding.name));
+    let (name, by, why) = (&policy.name, by.unwrap_or_default(), &denial.message);
+    let message = format!("ValidatingAdmissionPolicy '{name}'{by} denied request: {why}");
     let mut error = refuse::forbidden(&case.target, case.review.shown_name(), &message);
     let reason = match denial.reason.as_str() {
         "" => "Invalid",

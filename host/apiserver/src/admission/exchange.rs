@@ -50,6 +50,7 @@ pub(super) enum Trouble {
 }
 
 /// The object and the older object, in the version that a webhook gets.
+#[derive(Clone, Copy)]
 pub(super) struct Objects<'a> {
     pub new: &'a Value,
     pub old: &'a Value,

@@ -5,6 +5,7 @@
 
 use serde_json::{Value, json};
 
+use super::asker::Roles;
 use super::between::{Between, Calls, value};
 use super::conditions;
 use super::params;
@@ -74,9 +75,7 @@ pub(super) async fn pass(
     for one in invocations(between, state, &mut failures).await {
         let wanted = one.found.target.as_ref().unwrap_or(&case.target);
         between.turn_to(state, wanted).await?;
-        let seen = one.look(between);
-        let seen = seen.of_conditions(one.policy, one.param.as_deref());
-        match conditions::hold(&one.policy.conditions, &one.policy.scope, &seen) {
+        match one.holds(between, state) {
             Ok(true) => {}
             Ok(false) => continue,
             Err(why) => {
@@ -88,7 +87,7 @@ pub(super) async fn pass(
         if !calls.has(&id, second) {
             continue;
         }
-        has_run |= one.change(between, &mut failures)?;
+        has_run |= one.change(between, state, &mut failures)?;
         if one.policy.again {
             calls.note(id);
         }
@@ -118,6 +117,10 @@ async fn invocations<'c>(
         let Some(found) = find(&policy.criteria) else {
             continue;
         };
+        if let Some(why) = state.read(|inner| params::fault(inner, policy)) {
+            misconfigured(policy, &why, failures);
+            continue;
+        }
         for binding in &policy.bindings {
             if find(&binding.criteria).is_none() {
                 continue;
@@ -138,6 +141,18 @@ async fn invocations<'c>(
         }
     }
     all
+}
+
+/// Notes that a policy cannot be used by any binding.
+fn misconfigured(policy: &Policy, why: &str, failures: &mut Vec<Failure>) {
+    if policy.fail_open {
+        return;
+    }
+    let name = &policy.name;
+    failures.push(Failure {
+        message: format!("policy {name:?} denied request: failed to configure policy: {why}"),
+        reason: "Forbidden",
+    });
 }
 
 /// Returns each object that a policy is evaluated with; `None` in it: without parameters.
@@ -165,10 +180,18 @@ impl Invocation<'_> {
         format!("{policy}/{binding}/{namespace}/{name}")
     }
 
-    fn look(&self, between: &Between<'_>) -> Sight {
+    fn look<'s>(&self, between: &Between<'s>, state: &'s State) -> Sight<'s> {
         let review = &between.review;
-        let (object, old) = (value(&review.object), value(&review.old));
-        Sight::of(between.case, review, &self.found, object, old)
+        let objects = (value(&review.object), value(&review.old));
+        let roles = Roles::Free(state);
+        Sight::of(roles, between.case, (review, &self.found), objects)
+    }
+
+    /// Returns whether the conditions hold. An error says which have no result.
+    fn holds(&self, between: &Between<'_>, state: &State) -> Result<bool, String> {
+        let sight = self.look(between, state);
+        let seen = sight.of_conditions(self.policy, self.param.as_deref());
+        conditions::hold(&self.policy.conditions, &self.policy.scope, &seen)
     }
 
     /// Notes a failure, unless the policy lets requests pass then.
@@ -185,6 +208,7 @@ impl Invocation<'_> {
     fn change(
         &self,
         between: &mut Between<'_>,
+        state: &State,
         failures: &mut Vec<Failure>,
     ) -> Result<bool, ApiError> {
         let mut has_run = false;
@@ -192,7 +216,7 @@ impl Invocation<'_> {
             let Some(object) = between.review.object.clone() else {
                 break;
             };
-            match self.made(mutation, between, &object) {
+            match self.made(mutation, between, state, &object) {
                 Ok(new) => {
                     has_run = true;
                     if let Some(new) = new {
@@ -211,12 +235,13 @@ impl Invocation<'_> {
         &self,
         mutation: &Mutation,
         between: &Between<'_>,
+        state: &State,
         object: &Value,
     ) -> Result<Option<Value>, Trouble> {
         if let Some(broken) = &self.policy.broken {
             return Err(Trouble::Failed(broken.clone()));
         }
-        let sight = self.look(between);
+        let sight = self.look(between, state);
         let values = sight.values(self.policy, self.param.as_deref());
         let expression = &mutation.expression;
         let made = expression.make(&self.policy.scope, &values, BUDGET);

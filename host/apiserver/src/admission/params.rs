@@ -56,10 +56,7 @@ pub(super) fn find(
     let (Some((version, kind)), Some(wanted)) = (&policy.parameters, &binding.parameters) else {
         return Ok(None);
     };
-    let Some(target) = target(inner, version, kind) else {
-        let kind = format!("{version}, Kind={kind}");
-        return Err(format!("paramKind kind `{kind}` not known"));
-    };
+    let target = target(inner, version, kind).ok_or_else(|| unknown(version, kind))?;
     let namespace = match (target.kind.namespaced, wanted.namespace.as_str()) {
         (true, "") if namespace.is_empty() => {
             let why = "cannot use namespaced paramRef in policy binding that matches cluster-scoped resources";
@@ -92,6 +89,20 @@ pub(super) fn find(
         return Err(why.to_owned());
     }
     Ok(Some((target, stored)))
+}
+
+/// Returns what is wrong with the kind of a policy's parameters, whatever its bindings say.
+pub(super) fn fault(inner: &Inner, policy: &Policy) -> Option<String> {
+    let (version, kind) = policy.parameters.as_ref()?;
+    match target(inner, version, kind) {
+        Some(_) => None,
+        None => Some(unknown(version, kind)),
+    }
+}
+
+fn unknown(version: &str, kind: &str) -> String {
+    let slash = if version.contains('/') { "" } else { "/" };
+    format!("failed to find resource referenced by paramKind: '{slash}{version}, Kind={kind}'")
 }
 
 /// Returns the served kind of this apiVersion and name.

@@ -8,11 +8,20 @@ use serde_json::Value;
 use vmhost_rules::{Scope, Wanted};
 
 use super::conditions::{self, Checked};
-use super::review::Review;
+use super::review::{GROUP, Review};
 use super::rules::Criteria;
 
 /// Reviews of the server itself, over which policies do not decide.
 const EXEMPT: [&str; 2] = ["authentication.k8s.io", "authorization.k8s.io"];
+
+/// The resources of policies and their bindings, over which policies do not decide either: a policy
+/// could keep itself from being removed.
+const POLICIES: [&str; 4] = [
+    "mutatingadmissionpolicies",
+    "mutatingadmissionpolicybindings",
+    "validatingadmissionpolicies",
+    "validatingadmissionpolicybindings",
+];
 
 /// The variables of a policy's expressions. The last one is there for policies with parameters.
 const VARIABLES: [&str; 5] = [
@@ -102,7 +111,7 @@ impl Policy {
         if kind.is_none() {
             names.pop();
         }
-        let mut scope = Scope::new(&names);
+        let mut scope = Scope::new(&names).with_authorizer();
         let mut broken = None;
         for variable in list("variables") {
             let (name, source) = (text(variable, "name"), text(variable, "expression"));
@@ -176,9 +185,11 @@ impl Binding {
     }
 }
 
-/// Returns whether policies may decide over a request.
+/// Returns whether policies may decide over a request: also over one for a webhook.
 pub(super) fn are_for(review: &Review) -> bool {
-    !EXEMPT.contains(&review.resource.group.as_str())
+    let resource = &review.resource;
+    let is_policy = resource.group == GROUP && POLICIES.contains(&resource.name.as_str());
+    !(is_policy || EXEMPT.contains(&resource.group.as_str()))
 }
 
 fn name_of(object: &Value) -> String {

@@ -6,11 +6,9 @@
 use std::sync::Arc;
 
 use super::policy::{Binding, Policy};
+use super::review::GROUP;
 use super::webhook::Webhook;
 use crate::store::Store;
-
-/// The group of the kinds that configure admission.
-pub(crate) const GROUP: &str = "admissionregistration.k8s.io";
 
 /// The webhooks and policies, in the order in which they are asked.
 #[derive(Debug, Default)]

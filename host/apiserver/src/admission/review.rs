@@ -6,6 +6,9 @@ use serde_json::{Value, json};
 
 use crate::object::Object;
 
+/// The group of the kinds that configure admission.
+pub(crate) const GROUP: &str = "admissionregistration.k8s.io";
+
 /// What a request does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {

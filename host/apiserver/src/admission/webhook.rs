@@ -4,12 +4,21 @@
 //! know how it is called.
 
 use serde_json::Value;
-use vmhost_rules::Scope;
+use vmhost_rules::{Authorizer, Scope, Seen};
 
 use super::conditions::{self, Checked, VARIABLES};
-use super::review::Review;
+use super::review::{GROUP, Review};
 use super::rules::{Criteria, Found};
 use crate::reach::Reach;
+
+/// Returns those webhooks that a request may call. One for an object that configures admission calls
+/// none: a webhook could keep itself from being removed.
+pub(super) fn called<'w>(all: &'w [Webhook], review: &Review) -> &'w [Webhook] {
+    match review.kind.group == GROUP {
+        true => &[],
+        false => all,
+    }
+}
 
 /// A webhook.
 #[derive(Debug)]
@@ -46,7 +55,7 @@ impl Webhook {
 
     fn read(id: &str, webhook: &Value) -> Webhook {
         let text = |field: &str| webhook[field].as_str().unwrap_or_default();
-        let scope = Scope::new(&VARIABLES);
+        let scope = Scope::new(&VARIABLES).with_authorizer();
         let versions = webhook["admissionReviewVersions"].as_array();
         let mut versions = versions.into_iter().flatten().filter_map(Value::as_str);
         Webhook {
@@ -69,11 +78,11 @@ impl Webhook {
     }
 
     /// Returns whether the conditions hold. `object` and `old` are in the version that the webhook
-    /// gets. An error says which have no result.
+    /// gets; `by` tells what the author of the request may do. An error says which have no result.
     pub fn holds(
         &self,
-        review: &Review,
-        found: &Found,
+        (review, found): (&Review, &Found),
+        by: &dyn Authorizer,
         object: &Value,
         old: &Value,
     ) -> Result<bool, String> {
@@ -81,7 +90,8 @@ impl Webhook {
             return Ok(true);
         }
         let request = review.request(&found.resource, &found.kind);
-        let held = conditions::hold(&self.conditions, &self.scope, &[object, old, &request]);
+        let seen = Seen::of(&[object, old, &request]).with_authorizer(by);
+        let held = conditions::hold(&self.conditions, &self.scope, &seen);
         match held {
             Err(_) if self.fail_open => Ok(false),
             held => held,

@@ -146,7 +146,7 @@ fn shared(spec: &Value, causes: &mut Vec<Cause>) -> Scope {
     if spec.get("paramKind").is_some_and(Value::is_object) {
         names.push("params");
     }
-    let mut scope = Scope::new(&names);
+    let mut scope = Scope::new(&names).with_authorizer();
     for (at, variable) in list(spec, "variables") {
         let source = text(variable, "expression");
         if let Err(error) = scope.define(text(variable, "name"), source) {

@@ -57,7 +57,7 @@ pub(super) fn configuration(object: &Value) -> Vec<Cause> {
             ));
         }
         versions(webhook, &here, &mut causes);
-        let scope = Scope::new(&["object", "oldObject", "request"]);
+        let scope = Scope::new(&["object", "oldObject", "request"]).with_authorizer();
         conditions(webhook, &scope, &here, &mut causes);
     }
     causes

@@ -1,6 +1,8 @@
 //! Access: who a request comes from, what that user may do, and the words of refusals. The words
 //! are those of kube-apiserver 1.36.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use http::HeaderName;
 use http::header::AUTHORIZATION;
 use serde_json::{Value, json};
@@ -379,9 +381,12 @@ async fn a_definition_does_not_reach_the_roles_of_the_cluster() {
 async fn a_certificate_is_approved_by_users_who_may_approve_for_its_signer() {
     const REQUESTS: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
     let c = guarded();
+    let key = rcgen::KeyPair::generate().unwrap();
+    let request = rcgen::CertificateParams::default().serialize_request(&key);
+    let pem = request.unwrap().pem().unwrap();
     let request = json!({
         "metadata": { "name": "r" },
-        "spec": { "request": "eA==", "signerName": "a.b/c", "usages": ["client auth"] },
+        "spec": { "request": STANDARD.encode(pem), "signerName": "a.b/c", "usages": ["client auth"] },
     });
     c.post(REQUESTS, &request).await.ok();
     let rules = json!([{

@@ -28,6 +28,86 @@ async fn create(users: &Users) -> Result<Value> {
     users.post(REQUESTS, &new).await
 }
 
+both_servers!(contents_of_requests_are_checked);
+async fn contents_of_requests_are_checked(server: &TestServer) -> Result<()> {
+    let users = Users::of(server).await?;
+    let request = CertificateParams::default().serialize_request(&KeyPair::generate()?)?;
+    let good = BASE64_STANDARD.encode(request.pem()?);
+    let mut der = request.der().to_vec();
+    *der.last_mut().context("an empty request")? ^= 1;
+    let body = BASE64_STANDARD.encode(&der);
+    let forged = format!(
+        "-----BEGIN CERTIFICATE REQUEST-----\n{body}\n-----END CERTIFICATE REQUEST-----\n"
+    );
+    let forged = BASE64_STANDARD.encode(forged);
+    let domain = "should be a domain with at least two segments separated by dots";
+    for (spec, field, why) in [
+        (
+            json!({ "request": "eA==" }),
+            "spec.request",
+            r#"Invalid value: "eA==": PEM block type must be CERTIFICATE REQUEST"#.to_owned(),
+        ),
+        (
+            json!({ "request": forged }),
+            "spec.request",
+            format!("Invalid value: {forged:?}: x509: ECDSA verification failure"),
+        ),
+        (json!({ "usages": [] }), "spec.usages", "Required value".to_owned()),
+        (
+            json!({ "usages": ["any", "any"] }),
+            "spec.usages[1]",
+            r#"Duplicate value: "any""#.to_owned(),
+        ),
+        (
+            json!({ "usages": ["any", "fun"] }),
+            "spec.usages[1]",
+            r#"Unsupported value: "fun": supported values: "any", "cert sign", "client auth", "code signing", "content commitment", "crl sign", "data encipherment", "decipher only", "digital signature", "email protection", "encipher only", "ipsec end system", "ipsec tunnel", "ipsec user", "key agreement", "key encipherment", "microsoft sgc", "netscape sgc", "ocsp signing", "s/mime", "server auth", "signing", "timestamping""#
+                .to_owned(),
+        ),
+        (json!({ "signerName": "" }), "spec.signerName", "Required value".to_owned()),
+        (
+            json!({ "signerName": "a/b" }),
+            "spec.signerName",
+            format!(r#"Invalid value: "a": {domain}"#),
+        ),
+        (
+            json!({ "signerName": "a.b" }),
+            "spec.signerName",
+            r#"Invalid value: "a.b": must be a fully qualified domain and path of the form 'example.com/signer-name'"#
+                .to_owned(),
+        ),
+        (
+            json!({ "signerName": "kubernetes.io/legacy-unknown" }),
+            "spec.signerName",
+            r#"Invalid value: "kubernetes.io/legacy-unknown": the legacy signerName is not allowed via this API version"#
+                .to_owned(),
+        ),
+        (
+            json!({ "expirationSeconds": 599 }),
+            "spec.expirationSeconds",
+            "Invalid value: 599: may not specify a duration less than 600 seconds (10 minutes)"
+                .to_owned(),
+        ),
+    ] {
+        let mut new = json!({
+            "metadata": { "name": users.name("request") },
+            "spec": { "request": good, "signerName": "a.b/c", "usages": ["client auth"] },
+        });
+        for (member, value) in spec.as_object().into_iter().flatten() {
+            new["spec"][member] = value.clone();
+        }
+        let (code, answer) = users.send(None, Method::POST, REQUESTS, &new).await?;
+        let causes = answer["details"]["causes"].as_array();
+        let causes = causes.map(Vec::as_slice).unwrap_or_default();
+        let is_wanted = |one: &Value| one["field"] == field && one["message"] == why;
+        ensure!(
+            code == 422 && causes.len() == 1 && causes.iter().all(is_wanted),
+            "{code} {answer}\nexpected {field}: {why}"
+        );
+    }
+    Ok(())
+}
+
 /// Returns a request with one more condition.
 fn with_condition(request: &Value, kind: &str) -> Value {
     let mut new = request.clone();

@@ -133,7 +133,7 @@ pub(super) fn literal(value: &LiteralValue) -> Code {
 }
 
 /// Returns the qualified name that an expression spells.
-fn spelled(of: &Expr) -> Option<String> {
+pub(super) fn spelled(of: &Expr) -> Option<String> {
     match of {
         Expr::Ident(name) => Some(name.clone()),
         Expr::Select(select) => {

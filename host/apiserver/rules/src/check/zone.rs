@@ -34,7 +34,7 @@ pub(super) fn check(function: &str, args: &[IdedExpr]) -> Result<(), Wrong> {
         return Ok(());
     }
     let why = format!(
-        "time zone '{name}' is not supported by vmhost's API server, which knows UTC and offsets such as '-08:00'"
+        "time zone '{name}' is not supported by vmhost's API server, which knows UTC, offsets such as '-08:00' and the zones of its machine"
     );
     wrong(zone.id, why)
 }

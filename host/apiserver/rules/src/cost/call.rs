@@ -4,7 +4,7 @@
 
 use super::{Estimate, Estimator, known_size, size_of};
 use crate::code::{Code, Literal, Op};
-use crate::price::{matching, times, traversal};
+use crate::price::{matching, pattern, times, traversal};
 use crate::types::Type;
 
 impl Estimator {
@@ -75,6 +75,11 @@ impl Estimator {
                 (traversal(text.size).saturating_mul(traversal(part.size)), 1)
             }
             ("matches", [text, pattern]) => (matching(text.size, pattern.size), 1),
+            // As if the pattern of each named format had 128 characters.
+            ("validate", [_, text]) => (
+                traversal(text.size).saturating_mul(pattern(128)),
+                size_of(&code.kind),
+            ),
             ("find" | "findAll", [text, pattern, ..]) => {
                 (matching(text.size, pattern.size), text.size)
             }

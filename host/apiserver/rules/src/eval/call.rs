@@ -2,8 +2,9 @@
 //!
 //! Must not know how an expression is evaluated.
 
-use crate::price::{matching, times, traversal};
-use crate::value::Val;
+use crate::named;
+use crate::price::{MAKING, matching, times, traversal};
+use crate::value::{Opaque, Val};
 
 /// More items than any evaluation can pay for.
 const ITEMS: u64 = 1 << 20;
@@ -25,6 +26,17 @@ fn nested(value: &Val<'_>, most: u64) -> u64 {
         }
     }
     sum
+}
+
+/// Returns the size of a named format's pattern.
+fn pattern_size(format: Option<&Val<'_>>) -> u64 {
+    let Some(Val::Opaque(value)) = format else {
+        return 1;
+    };
+    match &**value {
+        Opaque::Format(name) => named::find(name).map_or(1, |format| format.size),
+        _ => 1,
+    }
 }
 
 /// Returns what a call costs, once its arguments are known.
@@ -82,7 +94,16 @@ pub(super) fn price(name: &str, args: &[Val<'_>]) -> u64 {
         },
         ("distinct" | "sort", [of]) => of.saturating_mul(*of),
         ("sets.contains" | "sets.equivalent" | "sets.intersects", [a, b]) => a.saturating_mul(*b),
+        ("validate", [_, text]) => matching(*text, pattern_size(args.first())),
+        // The limit of an expression leaves room for two.
+        ("check", _) => 350_000,
+        ("fieldSelector" | "labelSelector", [_, text]) => {
+            let parts = times(*text, 0.5).saturating_mul(10 + MAKING);
+            traversal(*text).saturating_add(parts).saturating_add(10)
+        }
         ("_-_" | "_*_" | "_/_" | "_%_" | "-_" | "!_" | "size" | "type" | "dyn", _) => 1,
+        ("serviceAccount" | "path" | "group" | "resource" | "subresource", _) => 1,
+        ("namespace" | "name" | "format.named", _) => 1,
         (_, [text, ..]) => traversal(*text),
         (_, []) => 1,
     }

@@ -157,7 +157,7 @@ impl Writer {
             }
             Val::Made(made) => self.fields(made)?,
             Val::Optional(Some(value)) => self.value(value)?,
-            Val::Optional(None) | Val::Kind(_) | Val::Opaque(_) => {
+            Val::Optional(None) | Val::Kind(_) | Val::Opaque(_) | Val::Asking(_) => {
                 return Err(format!("a value of type {} has no JSON form", value.kind()));
             }
         })

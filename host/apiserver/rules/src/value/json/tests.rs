@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::{Scope, Unevaluated, Wanted};
+use crate::{Scope, Seen, Unevaluated, Wanted};
 
 use super::*;
 
@@ -14,7 +14,7 @@ fn made(source: &str, wanted: Wanted) -> Result<Value, String> {
     });
     let expression = scope.compile(source, wanted)?;
     let values = [&object, &Value::Null];
-    let made = scope.make(&expression, &values, &mut 10_000_000);
+    let made = scope.make(&expression, &Seen::of(&values), &mut 10_000_000);
     made.map_err(|why| match why {
         Unevaluated::OverBudget => "over budget".to_owned(),
         Unevaluated::Failed(why) | Unevaluated::Unfit(why) => why,
@@ -147,7 +147,7 @@ fn copies_stay_within_a_limit() {
     let scope = Scope::new(&["object"]);
     let source = "Object{list: lists.range(1000).map(i, object)}";
     let expression = scope.compile(source, Wanted::Object).unwrap();
-    let made = scope.make(&expression, &[&object], &mut 10_000_000);
+    let made = scope.make(&expression, &Seen::of(&[&object]), &mut 10_000_000);
     let Err(Unevaluated::Unfit(why)) = made else {
         panic!("the copies are made");
     };
