@@ -19,7 +19,7 @@ use crate::turn::{Desk, Turn};
 
 pub mod carrier;
 pub mod check;
-mod elsewhere;
+pub(crate) mod elsewhere;
 mod held;
 mod owners;
 pub(crate) mod reach;
