@@ -135,6 +135,11 @@ pub struct Other {
     pub body: String,
 }
 
+impl Other {
+    /// The name of an effect in the cluster that its body names.
+    pub const IN_CLUSTER: &str = "in-cluster";
+}
+
 /// Something that the host does for a plugin.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Effect {

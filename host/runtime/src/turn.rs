@@ -96,6 +96,9 @@ pub struct Desk {
     pub(crate) part: Option<Part>,
     /// What they share in a member cluster. `None` at home.
     pub(crate) branch: Option<Arc<Branch>>,
+    /// The generation that has the plugin's controllers in member clusters: this one, or the live
+    /// one if this is a candidate, which has none there.
+    pub(crate) seated: Arc<Generation>,
 }
 
 /// The longest sleep of a worker whose plugin's circuit breaker is open.
@@ -207,14 +210,16 @@ impl Turn {
 impl Desk {
     /// Returns `None` if this generation has no such controller.
     pub fn new(generation: Arc<Generation>, controller: &Arc<Controller>) -> Option<Arc<Self>> {
-        Self::with(generation, controller, None)
+        let seated = generation.clone();
+        Self::with(generation, controller, None, seated)
     }
 
-    /// Like [`Desk::new`], for one side of a canary.
+    /// Like [`Desk::new`], for one side of a canary. `seated` is the live generation.
     pub(crate) fn with(
         generation: Arc<Generation>,
         controller: &Arc<Controller>,
         part: Option<Part>,
+        seated: Arc<Generation>,
     ) -> Option<Arc<Self>> {
         let sources = generation.sources(controller)?;
         let branch = generation.branch(controller);
@@ -243,6 +248,7 @@ impl Desk {
             label,
             part,
             branch,
+            seated,
         }))
     }
 

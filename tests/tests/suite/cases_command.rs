@@ -152,6 +152,47 @@ async fn what_differs_is_shown_and_the_rest_passes() -> Result<()> {
 }
 
 #[tokio::test]
+async fn an_effect_for_a_named_cluster_is_compared_as_any_other() -> Result<()> {
+    let cases = Cases::new()?;
+    let body = |cluster: &str, kind: &str, value: &str| {
+        let key = json!({ "apiVersion": "v1", "kind": kind, "namespace": "a", "name": "c" });
+        let patch = json!({ "key": key, "type": "merge", "body": { "data": { "k": value } } });
+        json!({ "cluster": cluster, "effect": { "patch": patch } })
+    };
+    let (east, config_map) = ("east", "ConfigMap");
+    let effect = json!({ "other": "in-cluster", "body": body(east, config_map, "1") });
+    let orders = json!({ "effects": [effect] });
+    for (name, wanted) in [
+        ("body", body(east, config_map, "2")),
+        ("cluster", body("west", config_map, "1")),
+        ("kind", body(east, "Secret", "1")),
+        ("right", body(east, config_map, "1")),
+    ] {
+        let effect = json!({ "other": { "name": "in-cluster", "body": wanted } });
+        let expect = json!({ "effects": [effect], "next": "awaitChange" });
+        cases.order(name, orders.clone(), Some(expect))?;
+    }
+    let exit = cases.test(OBEY, &[]).await?;
+    told(&exit, &["3 of 4 cases failed"])?;
+    ensure!(exit.stdout.contains(&"ok right".to_owned()), "{exit:?}");
+    for (expected, actual) in [
+        ("\"k\": \"2\"", "\"k\": \"1\""),
+        ("\"cluster\": \"west\",", "\"cluster\": \"east\","),
+        ("\"kind\": \"Secret\",", "\"kind\": \"ConfigMap\","),
+    ] {
+        let is_shown = |sign: char, text: &str| {
+            let mut lines = exit.stdout.iter().map(|line| line.trim());
+            lines.any(|line| line.starts_with(sign) && line.ends_with(text))
+        };
+        ensure!(
+            is_shown('-', expected) && is_shown('+', actual),
+            "{exit:?}"
+        );
+    }
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_case_that_cannot_be_read_is_named_by_file_and_place() -> Result<()> {
     let cases = Cases::new()?;
     cases.file("malformed/object.json", "{\n  \"kind\" 7\n}")?;

@@ -10,6 +10,10 @@ use vmhost_tests::server::TestServer;
 /// The component `deputy`, which follows the orders in ConfigMaps at home, and works in members or
 /// does not.
 fn deputy(members: bool) -> Result<PolicyFile> {
+    PolicyFile::new("deputy", &component(members)?)
+}
+
+fn component(members: bool) -> Result<Vec<u8>> {
     let watched = |name: &str| {
         json!({ "name": name,
                 "primary": { "version": "v1", "kind": "ConfigMap", "labelSelector": "orders" } })
@@ -26,8 +30,7 @@ fn deputy(members: bool) -> Result<PolicyFile> {
         "controllers": controllers,
         "permissions": [{ "version": "v1", "kind": "ConfigMap", "verbs": ["create", "patch"] }],
     });
-    let bytes = guests::described(guests::DEPUTY, &description.to_string())?;
-    PolicyFile::new("deputy", &bytes)
+    guests::described(guests::DEPUTY, &description.to_string())
 }
 
 fn maps(namespace: &str) -> String {
@@ -156,5 +159,43 @@ async fn a_plugin_without_members_writes_to_none(home: &TestServer) -> Result<()
         .await?;
     host.wait_for_line("no permission to delete ConfigMap.v1")
         .await?;
+    Ok(())
+}
+
+both_servers!(a_candidate_writes_to_the_clusters_of_the_live_version, own);
+async fn a_candidate_writes_to_the_clusters_of_the_live_version(home: &TestServer) -> Result<()> {
+    let pair = Pair::start(home).await?;
+    let (user, there) = (&pair.user, &pair.there);
+    let near = home.namespace("near").await?;
+    let far = pair.east.namespace("far").await?;
+    pair.add("east", &pair.east.kubeconfig()).await?;
+    let file = deputy(true)?;
+    let host = pair.host(file.path())?.ready().await?;
+    let other = guests::with_comment(&component(true)?, "another");
+    host.start_canary("deputy", &other, &["--weight", "100"])
+        .await?;
+
+    let effect = apply(&far, "made", Value::Null);
+    let ordered = order("out", Some("east"), &effect);
+    let created = user.create(&maps(&near), &ordered).await?;
+    let made = format!("{}/made", maps(&far));
+    there
+        .until(&made, "it is applied in east", |object| {
+            object["data"]["by"] == "in-cluster"
+        })
+        .await?;
+
+    // The same is refused as in the live version.
+    let owner = json!([{
+        "apiVersion": "v1", "kind": "ConfigMap", "name": "out", "uid": created["metadata"]["uid"],
+    }]);
+    let effect = apply(&near, "owned", owner);
+    user.create(&maps(&near), &order("owns", Some("east"), &effect))
+        .await?;
+    host.wait_for_line("an owner reference never reaches over clusters")
+        .await?;
+    host.until_idle().await?;
+    let canary = host.canary("deputy").await?.canary;
+    ensure!(canary.candidate.ran >= 2, "{canary:?}");
     Ok(())
 }

@@ -9,10 +9,14 @@ use vmhost_core::{Effect, ObjectKey, Patch, PatchType};
 
 use crate::journal::story::Field;
 use crate::journal::{diff, path};
+use crate::turn::effects::elsewhere::{self, Elsewhere};
 
 /// Maximum number of steps in the path of a JSON patch that is carried out here. With longer paths
 /// a short patch could build an object of any depth.
 const DEEPEST: usize = 64;
+
+/// Where the form of an effect that names its cluster has the effect in that cluster.
+pub(crate) const ELSEWHERE: &str = "/other/body/effect";
 
 /// Members that name an item of a list, so that an apply finds it at another position.
 const NAMES: [&str; 2] = ["name", "type"];
@@ -61,8 +65,26 @@ pub(crate) fn of(effect: &Effect) -> Value {
             ];
             json!({ "event": with(form, optional) })
         }
-        Effect::Other(other) => json!({ "other": { "name": other.name } }),
+        Effect::Other(other) => {
+            // Any other body is left out: nothing tells which of its values are sensitive.
+            let body = in_cluster(effect).map(|Elsewhere { cluster, effect }| {
+                let inner = of(&effect);
+                json!({ "cluster": cluster, "effect": inner })
+            });
+            json!({ "other": with(json!({ "name": other.name }), [("body", body)]) })
+        }
     }
+}
+
+/// Returns what an effect that names its cluster says. `None` for any other effect, or if its body
+/// says something else.
+pub(crate) fn in_cluster(effect: &Effect) -> Option<Elsewhere> {
+    elsewhere::read(effect)?.ok()
+}
+
+/// Returns the form of the effect in the cluster that this form names, or else the form itself.
+pub(crate) fn inner(form: &Value) -> &Value {
+    form.pointer(ELSEWHERE).unwrap_or(form)
 }
 
 /// Adds the members that have a value.
@@ -115,7 +137,12 @@ pub(crate) fn change(effect: &Effect, before: Option<&Value>) -> (Vec<Field>, Op
             changed(before, after, || diff::fields(None, Some(&applied)).0)
         }
         Effect::Patch(patch) => patched(patch, before),
-        Effect::Delete(_) | Effect::Event(_) | Effect::Other(_) => Default::default(),
+        // No object of this cluster tells what there was in the other one.
+        Effect::Other(_) => match in_cluster(effect) {
+            Some(there) => (change(&there.effect, None).0, None),
+            None => Default::default(),
+        },
+        Effect::Delete(_) | Effect::Event(_) => Default::default(),
     }
 }
 

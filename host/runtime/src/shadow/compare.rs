@@ -16,6 +16,7 @@ use crate::journal::form;
 use crate::journal::story::{Effect as Told, Field};
 use crate::shadow::difference::{Difference, What};
 use crate::shadow::job::{Called, Job};
+use crate::turn::effects::elsewhere::Elsewhere;
 
 mod fields;
 
@@ -67,7 +68,7 @@ fn effects(job: &Job, live: &[Effect], other: &[Effect]) -> Vec<Difference> {
             None => differences.push(alone(named, What::Missing)),
             Some(other) if named.is_like(other) => {}
             Some(other) => {
-                let fields = fields(&named.form, &other.form);
+                let fields = fields(form::inner(&named.form), form::inner(&other.form));
                 differences.push(other.difference(What::Changed, fields));
             }
         }
@@ -115,10 +116,17 @@ fn names(job: &Job, effect: &Effect) -> (String, String, String) {
             let name = format!("{verb} {}", event.reason);
             (job.live.kind().kind.clone(), own_name(job), name)
         }
-        (Effect::Other(other), _) => {
-            let name = &other.name;
-            (name.clone(), String::new(), format!("{verb} {name}"))
-        }
+        (Effect::Other(other), _) => match form::in_cluster(effect) {
+            Some(Elsewhere { cluster, effect }) => {
+                let (kind, object, name) = names(job, &effect);
+                let place = cluster.map_or("home".to_owned(), |name| format!("cluster {name}"));
+                (kind, format!("{object} in {place}"), format!("{name} in {place}"))
+            }
+            None => {
+                let name = &other.name;
+                (name.clone(), String::new(), format!("{verb} {name}"))
+            }
+        },
         (_, Ok(Some(key))) => {
             let object = behind(format!("{} {}", key.kind.kind, key.name));
             let name = format!("{verb} {} {}/{subresource}", key.kind, key.name);
@@ -140,11 +148,12 @@ fn own_object(job: &Job) -> Option<Value> {
 }
 
 impl Named<'_> {
-    /// Returns whether both effects are the same. The form of an `other` effect leaves its body
-    /// out.
+    /// Returns whether both effects are the same. The form of an `other` effect leaves its body out,
+    /// unless it names a cluster.
     fn is_like(&self, other: &Self) -> bool {
+        let has_body = self.form.pointer(form::ELSEWHERE).is_some();
         let has_same_body = match (self.effect, other.effect) {
-            (Effect::Other(one), Effect::Other(other)) => {
+            (Effect::Other(one), Effect::Other(other)) if !has_body => {
                 let parsed = |text: &str| serde_json::from_str::<Value>(text).ok();
                 one.body == other.body
                     || parsed(&one.body).is_some_and(|one| parsed(&other.body) == Some(one))

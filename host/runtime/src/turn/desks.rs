@@ -39,14 +39,14 @@ impl Desks {
         let (live, candidate) = match (&lineup.candidate, parts) {
             (Some(candidate), Some([live, part])) => {
                 let generation = candidate.generation.clone();
-                let desk = Desk::with(generation, controller, Some(part));
+                let desk = Desk::with(generation, controller, Some(part), lineup.live.clone());
                 (Some(live), desk)
             }
             // The live version runs all timers.
             _ => (None, None),
         };
         Some(Self {
-            live: Desk::with(lineup.live.clone(), controller, live)?,
+            live: Desk::with(lineup.live.clone(), controller, live, lineup.live.clone())?,
             candidate,
             lineup,
         })

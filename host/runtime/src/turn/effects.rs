@@ -19,7 +19,7 @@ use crate::turn::{Desk, Turn};
 
 pub mod carrier;
 pub mod check;
-mod elsewhere;
+pub(crate) mod elsewhere;
 mod held;
 mod owners;
 pub(crate) mod reach;
@@ -123,9 +123,10 @@ impl Effects {
             Ok(keys) => keys,
             Err(refused) => return Carried::stopped(refused.stop(&effects), effects),
         };
-        let generation = &turn.desk.generation;
+        let generation = &turn.desk.seated;
         let member = turn.desk.branch.as_ref().map(|of| of.member.number);
-        let placed = match there::place(generation, member, &effects) {
+        let terms = &turn.desk.generation.terms;
+        let placed = match there::place((generation, terms), member, &effects) {
             Ok(placed) => placed,
             Err(stop) => return Carried::stopped(*stop, effects),
         };
@@ -173,7 +174,7 @@ fn owned_there(turn: &Turn, placed: &[Option<Placed>]) -> Result<(), Refused> {
             continue;
         };
         let place = Own {
-            generation: &turn.desk.generation,
+            generation: &turn.desk.seated,
             member: placed.member.as_ref().map(|member| member.number),
             object: turn.object.as_ref().filter(|_| placed.is_here),
         };

@@ -21,9 +21,7 @@ pub(crate) fn difference_between(
     (actual_name, actual): (&str, &Expectation),
 ) -> Option<String> {
     let mut actual = actual.clone();
-    if expected.logs.is_none() {
-        actual.logs = None;
-    }
+    actual.as_far_as(expected);
     if let (Some(wanted), Some(error)) = (&expected.error, &actual.error)
         && error.contains(wanted)
     {
@@ -95,6 +93,28 @@ mod tests {
         let silent = read(r#"{"next":"awaitChange","logs":[]}"#);
         let told = difference(&silent, &actual).unwrap();
         assert!(told.contains("+      \"message\": \"hello\""), "{told}");
+    }
+
+    #[test]
+    fn an_effect_for_a_named_cluster_is_compared_with_its_cluster_and_its_effect() {
+        let of = |body: &str| {
+            let effect = format!(r#"{{"other":{{"name":"in-cluster"{body}}}}}"#);
+            read(&format!(r#"{{"effects":[{effect}],"next":"awaitChange"}}"#))
+        };
+        let there = |cluster: &str, value: u32| {
+            of(&format!(
+                r#","body":{{"cluster":{cluster},"effect":{{"apply":{{"object":{{"data":{value}}}}}}}}}"#
+            ))
+        };
+        let actual = there("\"east\"", 1);
+        assert_eq!(difference(&there("\"east\"", 1), &actual), None);
+        let told = difference(&there("null", 1), &actual).unwrap();
+        assert!(told.contains("-          \"cluster\": null,"), "{told}");
+        assert!(told.contains("+          \"cluster\": \"east\","), "{told}");
+        let told = difference(&there("\"east\"", 2), &actual).unwrap();
+        assert!(told.contains("\"data\": 2\n"), "{told}");
+        // As older hosts recorded it.
+        assert_eq!(difference(&of(""), &actual), None);
     }
 
     #[test]

@@ -31,6 +31,14 @@ fn apply(object: &Value) -> Effect {
     })
 }
 
+/// An effect for the cluster that this JSON names.
+fn in_cluster_named(cluster: &str, effect: &str) -> Effect {
+    Effect::Other(Other {
+        name: "in-cluster".into(),
+        body: format!(r#"{{"cluster":{cluster},"effect":{effect}}}"#),
+    })
+}
+
 /// The paths with the values before and after.
 fn lines(effect: &Effect, before: Option<&Value>) -> Vec<String> {
     let text = |value: Option<Value>| value.map_or("-".to_owned(), |value| value.to_string());
@@ -94,6 +102,19 @@ fn each_effect_has_the_form_of_a_test_case() {
                 body: "{}".into(),
             }),
             json!({ "other": { "name": "teleport" } }),
+        ),
+        (
+            in_cluster_named("null", r#"{"apply":{"object":{"b":1}}}"#),
+            json!({ "other": { "name": "in-cluster", "body": {
+                "cluster": null,
+                "effect": {
+                    "apply": { "object": { "b": 1 }, "force": false, "createIfAbsent": false },
+                },
+            } } }),
+        ),
+        (
+            in_cluster_named("7", r#"{"apply":{"object":{"b":1}}}"#),
+            json!({ "other": { "name": "in-cluster" } }),
         ),
     ] {
         assert_eq!(of(&effect), form);
@@ -209,4 +230,12 @@ fn a_created_object_is_known_afterwards() {
         let (_, after) = change(&effect, Some(&json!({})));
         assert_eq!(after, None);
     }
+}
+
+#[test]
+fn an_effect_in_another_cluster_names_its_fields_and_no_object_of_this_one() {
+    let effect = in_cluster_named("\"east\"", r#"{"create":{"object":{"spec":{"a":1}}}}"#);
+    let before = json!({ "spec": { "a": 2 } });
+    assert_eq!(lines(&effect, Some(&before)), ["spec.a - 1"]);
+    assert_eq!(change(&effect, Some(&before)).1, None);
 }

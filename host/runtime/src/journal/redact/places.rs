@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use serde_json::Value;
 
+use crate::journal::form::ELSEWHERE;
 use crate::journal::path;
 use crate::journal::redact::mask::{Key, plain};
 use crate::journal::sensitive::{KindOf, Place, Rules};
@@ -119,18 +120,24 @@ impl<'r> Found<'r> {
     }
 
     fn effect(&mut self, effect: &mut Effect) {
-        let form = &effect.effect;
+        let at = match effect.effect.pointer(ELSEWHERE) {
+            Some(_) => ELSEWHERE,
+            None => "",
+        };
+        let Some(form) = effect.effect.pointer_mut(at) else {
+            return;
+        };
         let named = KINDS.iter().find_map(|kind| form.pointer(kind));
         let kind = named.and_then(KindOf::value);
         let kind = kind.unwrap_or_else(|| KindOf::text(&effect.object));
         let places = self.rules.places(kind);
         self.fields(&places, &mut effect.fields);
         for object in OBJECTS {
-            if let Some(object) = effect.effect.pointer_mut(object) {
+            if let Some(object) = form.pointer_mut(object) {
                 self.body(&[], object);
             }
         }
-        if let Some(patch) = effect.effect.get_mut("patch") {
+        if let Some(patch) = form.get_mut("patch") {
             self.patch(&places, patch);
         }
     }

@@ -226,6 +226,34 @@ fn the_values_of_a_secret_are_found_wherever_the_secret_is() {
 }
 
 #[test]
+fn the_values_of_a_secret_for_another_cluster_are_found() {
+    let field = Field {
+        path: "data.password".into(),
+        old: None,
+        new: Some(encoded(MARKER).into()),
+    };
+    for form in [
+        json!({ "create": { "object": secret() } }),
+        patch("Secret", "merge", json!({ "data": { "password": encoded(MARKER) } })).effect,
+    ] {
+        let body = json!({ "cluster": "east", "effect": form });
+        let one = Effect {
+            verb: "other".into(),
+            effect: json!({ "other": { "name": "in-cluster", "body": body } }),
+            fields: vec![field.clone()],
+            ..Effect::default()
+        };
+        let turn = Turn {
+            effects: vec![one],
+            message: Some(format!("bad {MARKER}")),
+            ..Turn::default()
+        };
+        let text = without_marker(&[], &[], turn);
+        assert!(text.contains("east"), "{text}");
+    }
+}
+
+#[test]
 fn a_body_that_is_not_json_is_hidden_as_a_whole() {
     let broken = format!("{{\"data\":{{\"p\":\"{}\"", encoded(MARKER));
     for form in [

@@ -105,7 +105,34 @@ fn the_text_of_a_body_does_not_matter() {
 }
 
 #[test]
-fn an_effect_in_another_cluster_is_compared_by_its_body_and_does_not_show_it() {
+fn an_effect_in_another_cluster_is_compared_as_any_other() {
+    let there = |cluster: &str, kind: &str, value: &str| {
+        let key = json!({ "apiVersion": "v1", "kind": kind, "namespace": "a", "name": "c" });
+        let patch = json!({ "key": key, "type": "merge", "body": { "data": { "k": value } } });
+        let body = json!({ "cluster": cluster, "effect": { "patch": patch } });
+        Effect::Other(Other {
+            name: "in-cluster".into(),
+            body: body.to_string(),
+        })
+    };
+    let live = || vec![there("east", "ConfigMap", "1")];
+    let same = there("east", "ConfigMap", "1");
+    assert!(differences(live(), vec![same]).is_empty());
+    assert_eq!(
+        differences(live(), vec![there("east", "ConfigMap", "2")]),
+        ["Changed other [ConfigMap] [ConfigMap a/c in cluster east]: data.k \"1\" \"2\""]
+    );
+    assert_eq!(
+        differences(live(), vec![there("west", "Secret", "1")]),
+        [
+            "Missing other [ConfigMap] [ConfigMap a/c in cluster east]: data.k - \"1\"",
+            "Extra other [Secret] [Secret a/c in cluster west]: data.k - \"1\"",
+        ]
+    );
+}
+
+#[test]
+fn a_body_that_names_no_cluster_is_compared_and_not_shown() {
     let there = |body: &str| {
         Effect::Other(Other {
             name: "in-cluster".into(),

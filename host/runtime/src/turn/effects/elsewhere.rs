@@ -13,24 +13,24 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use vmhost_core::{
-    Apply, Create, Delete, Effect, Gvk, ObjectKey, ObjectName, Patch, PatchType, Propagation,
+    Apply, Create, Delete, Effect, Gvk, ObjectKey, ObjectName, Other, Patch, PatchType, Propagation,
 };
 
 /// The name of the effect.
-const NAME: &str = "in-cluster";
+const NAME: &str = Other::IN_CLUSTER;
 
 /// An effect for a cluster that it names.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Elsewhere {
+pub(crate) struct Elsewhere {
     /// The name of the member; `None` for the host's own cluster.
-    pub(super) cluster: Option<String>,
+    pub(crate) cluster: Option<String>,
     /// The effect.
-    pub(super) effect: Effect,
+    pub(crate) effect: Effect,
 }
 
 /// Reads an effect that is for a named cluster; `None` for any other. The error says what is wrong
 /// with its body.
-pub(super) fn read(effect: &Effect) -> Option<Result<Elsewhere, String>> {
+pub(crate) fn read(effect: &Effect) -> Option<Result<Elsewhere, String>> {
     match effect {
         Effect::Other(other) if other.name == NAME => Some(of_body(&other.body)),
         _ => None,
@@ -168,7 +168,6 @@ impl From<Form> for Effect {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use vmhost_core::Other;
 
     fn effect(name: &str, body: &str) -> Effect {
         Effect::Other(Other {

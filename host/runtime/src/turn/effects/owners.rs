@@ -13,7 +13,7 @@ use crate::deploy::slot::Generation;
 
 /// Where a turn is, and its own object.
 pub(super) struct Own<'a> {
-    /// The turn's generation.
+    /// The generation with the controllers of the turn's plugin in all clusters.
     pub(super) generation: &'a Generation,
     /// The number of the turn's cluster; `None` at home.
     pub(super) member: Option<u64>,

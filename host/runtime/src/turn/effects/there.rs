@@ -1,9 +1,10 @@
 //! Effects in other clusters than the turn's: finds the cluster that an effect names, and says what
 //! became of the write.
 //!
-//! A plugin writes only to clusters in which it has a controller. Nothing of such a write is
-//! remembered: the stores of the turn's controller do not show it. This module must not know how a
-//! write reaches a cluster ([`Reach`] does).
+//! A plugin writes only to clusters in which it has a controller; a candidate to those in which the
+//! live version has one, as far as its own terms go. Nothing of such a write is remembered: the
+//! stores of the turn's controller do not show it. This module must not know how a write reaches a
+//! cluster ([`Reach`] does).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +16,7 @@ use vmhost_core::{Effect, ObjectKey, Refusal, cut};
 use super::elsewhere::{self, Elsewhere};
 use super::warnings::Warnings;
 use super::writes::guard::Guard;
+use crate::config::terms::Terms;
 use crate::controller::Controller;
 use crate::deploy::slot::Generation;
 use crate::journal::record::{Answer, AnswerEnd};
@@ -85,10 +87,11 @@ impl Misplaced {
     }
 }
 
-/// Finds the clusters of those effects that name one; `own` is the turn's. The other effects have
-/// `None`. An error ends the turn before anything is written.
+/// Finds the clusters of those effects that name one; `own` is the turn's. `seated` is the
+/// generation with the controllers in members, and the terms are those of the turn. The other
+/// effects have `None`. An error ends the turn before anything is written.
 pub(super) fn place(
-    generation: &Generation,
+    seated: (&Generation, &Terms),
     own: Option<u64>,
     effects: &[Effect],
 ) -> Result<Vec<Option<Placed>>, Box<Stop>> {
@@ -98,18 +101,18 @@ pub(super) fn place(
         };
         let placed = read
             .map_err(Misplaced::bad)
-            .and_then(|elsewhere| one(generation, own, elsewhere));
+            .and_then(|elsewhere| one(seated, own, elsewhere));
         placed.map(Some).map_err(|why| Box::new(why.stop(index)))
     });
     placed.collect()
 }
 
 fn one(
-    generation: &Generation,
+    seated: (&Generation, &Terms),
     own: Option<u64>,
     Elsewhere { cluster, effect }: Elsewhere,
 ) -> Result<Placed, Misplaced> {
-    let member = member(generation, cluster.as_deref())?;
+    let member = member(seated, cluster.as_deref())?;
     let key = effect.key().map_err(Misplaced::bad)?;
     let key = key.ok_or_else(|| Misplaced::bad("the effect writes no object".to_owned()))?;
     Ok(Placed {
@@ -121,7 +124,10 @@ fn one(
 }
 
 /// The cluster of this name, in which the plugin has a controller; `None` for the host's own.
-fn member(generation: &Generation, name: Option<&str>) -> Result<Option<Arc<Member>>, Misplaced> {
+fn member(
+    (generation, terms): (&Generation, &Terms),
+    name: Option<&str>,
+) -> Result<Option<Arc<Member>>, Misplaced> {
     let not_granted = |why: &str| Misplaced::refused(403, "NotGranted", why.to_owned());
     let Some(name) = name else {
         return match generation.controllers.is_empty() {
@@ -134,7 +140,12 @@ fn member(generation: &Generation, name: Option<&str>) -> Result<Option<Arc<Memb
     let seats = generation.seats.load();
     let mut members = seats.values().map(|seat| &seat.branch.member);
     if let Some(member) = members.find(|member| &*member.name == name) {
-        return Ok(Some(member.clone()));
+        let label = |key: &str| member.labels.get(key).map(String::as_str);
+        return match terms.takes(name, label) {
+            true => Ok(Some(member.clone())),
+            // The live version may work there, and this candidate may not.
+            false => Err(not_granted("the terms of the candidate leave the cluster out")),
+        };
     }
     let mut controllers = generation.description().controllers.iter();
     if controllers.all(|controller| controller.clusters.is_home()) {

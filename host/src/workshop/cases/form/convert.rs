@@ -2,11 +2,11 @@
 //! is not forgotten.
 
 use serde_json::Value;
-use vmhost_core::{Apply, Create, Delete, Effect, Event, ObjectKey, ObjectName, Patch};
+use vmhost_core::{Apply, Create, Delete, Effect, Event, ObjectKey, ObjectName, Other, Patch};
 
 use super::{
-    ApplyForm, CreateForm, DeleteForm, EffectForm, EventForm, KeyForm, NameForm, OtherForm,
-    PatchForm, settle,
+    ApplyForm, BodyForm, CreateForm, DeleteForm, EffectForm, EventForm, InClusterForm, KeyForm,
+    NameForm, OtherForm, PatchForm, settle,
 };
 
 /// Returns the plugin's text as JSON, or as a string if it is not valid JSON.
@@ -26,10 +26,30 @@ impl From<&Effect> for EffectForm {
             }),
             Effect::Delete(delete) => Self::Delete(delete.into()),
             Effect::Event(event) => Self::Event(event.into()),
-            Effect::Other(other) => Self::Other(OtherForm {
-                name: other.name.clone(),
-            }),
+            Effect::Other(other) => Self::Other(other.into()),
         }
+    }
+}
+
+impl From<&Other> for OtherForm {
+    fn from(other: &Other) -> Self {
+        // The host refuses any other name, whatever the body.
+        let names_cluster = other.name == Other::IN_CLUSTER;
+        Self {
+            name: other.name.clone(),
+            body: names_cluster.then(|| body_form(&other.body)),
+        }
+    }
+}
+
+/// Returns the body of an effect for a named cluster.
+fn body_form(text: &str) -> BodyForm {
+    match serde_json::from_str::<InClusterForm>(text) {
+        Ok(mut there) => {
+            there.effect.settle();
+            BodyForm::InCluster(there)
+        }
+        Err(_) => BodyForm::Unread(body(text)),
     }
 }
 

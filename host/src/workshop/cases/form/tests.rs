@@ -9,6 +9,40 @@ fn settled(text: &str) -> Result<Expectation, &'static str> {
     serde_json::from_str::<Expectation>(text).unwrap().settle()
 }
 
+fn in_cluster(body: &str) -> Effect {
+    Effect::Other(Other {
+        name: "in-cluster".into(),
+        body: body.into(),
+    })
+}
+
+#[test]
+fn an_effect_for_a_named_cluster_has_one_meaning() {
+    let key = r#"{"apiVersion":"v1","kind":"Pod","name":"x"}"#;
+    let written = |text: String| EffectForm::from(&in_cluster(&text));
+    let plain = format!(
+        r#"{{"cluster":null,"effect":{{"patch":{{"key":{key},"type":"merge","body":{{"a":2.0}}}}}}}}"#
+    );
+    let wanted = json!({ "other": { "name": "in-cluster", "body": {
+        "cluster": null,
+        "effect": { "patch": {
+            "key": { "apiVersion": "v1", "kind": "Pod", "name": "x" },
+            "type": "merge", "body": { "a": 2 },
+        } },
+    } } });
+    assert_eq!(serde_json::to_value(written(plain)).unwrap(), wanted);
+    // What is left out is as good as false.
+    let apply = r#"{"cluster":"a","effect":{"apply":{"object":{}}}}"#;
+    let whole = r#"{"effect":{"apply":{"force":false,"object":{}}},"cluster":"a"}"#;
+    assert_eq!(written(apply.into()), written(whole.into()));
+    // Without a cluster it is none.
+    let homeless = written(apply.replace(r#""cluster":"a","#, ""));
+    let text = json!({ "other": { "name": "in-cluster", "body": {
+        "effect": { "apply": { "object": {} } },
+    } } });
+    assert_eq!(serde_json::to_value(homeless).unwrap(), text);
+}
+
 #[test]
 fn a_body_is_json_and_its_numbers_are_numbers() {
     let effect = Effect::Patch(Patch {
@@ -67,6 +101,8 @@ fn every_effect_is_read_as_it_is_written() {
             name: "teleport".into(),
             body: "{}".into(),
         }),
+        in_cluster(r#"{"cluster":"east","effect":{"create":{"object":{"kind":"Pod"}}}}"#),
+        in_cluster("no JSON"),
     ] {
         let form = EffectForm::from(&effect);
         let text = serde_json::to_string(&form).unwrap();
