@@ -184,10 +184,7 @@ async fn an_effect_for_a_named_cluster_is_compared_as_any_other() -> Result<()> 
             let mut lines = exit.stdout.iter().map(|line| line.trim());
             lines.any(|line| line.starts_with(sign) && line.ends_with(text))
         };
-        ensure!(
-            is_shown('-', expected) && is_shown('+', actual),
-            "{exit:?}"
-        );
+        ensure!(is_shown('-', expected) && is_shown('+', actual), "{exit:?}");
     }
     Ok(())
 }

@@ -156,10 +156,15 @@ async fn mutations_and_conditions_of_webhooks_ask_too(server: &TestServer) -> Re
     };
     let hooks = [
         hook("never", &format!("{robot}.check('list').allowed()")),
-        hook("always", "authorizer.requestResource.check('create').allowed()"),
+        hook(
+            "always",
+            "authorizer.requestResource.check('create').allowed()",
+        ),
     ];
     let plural = "validatingwebhookconfigurations";
-    scene.configure(plural, json!({ "webhooks": hooks })).await?;
+    scene
+        .configure(plural, json!({ "webhooks": hooks }))
+        .await?;
     let made = format!(
         "Object{{metadata: Object.metadata{{annotations: {{'robot': string({robot}.check('list').allowed())}}}}}}"
     );
@@ -184,7 +189,10 @@ async fn mutations_and_conditions_of_webhooks_ask_too(server: &TestServer) -> Re
         Ok((!webhook.seen("/always").is_empty()).then_some(()))
     })
     .await?;
-    ensure!(webhook.seen("/never").is_empty(), "the condition was ignored");
+    ensure!(
+        webhook.seen("/never").is_empty(),
+        "the condition was ignored"
+    );
     scene.end().await
 }
 
@@ -247,7 +255,10 @@ async fn policies_decide_over_webhooks_and_not_over_policies(server: &TestServer
         eventually("the policy decides", async || {
             let (code, answer) = scene.send(Method::POST, &new(plural), &body).await?;
             let message = answer["message"].as_str().unwrap_or_default();
-            ensure!(code == 422 && message.ends_with("it is held"), "{code} {answer}");
+            ensure!(
+                code == 422 && message.ends_with("it is held"),
+                "{code} {answer}"
+            );
             Ok(Some(()))
         })
         .await?;
@@ -274,7 +285,10 @@ async fn parameters_of_an_unknown_kind_are_the_fault_of_the_policy(
     );
     eventually("the policy denies", async || {
         let (code, answer) = scene.send(Method::POST, &path, &map).await?;
-        ensure!(code == 422 && answer["message"] == message, "{code} {answer}");
+        ensure!(
+            code == 422 && answer["message"] == message,
+            "{code} {answer}"
+        );
         Ok(Some(()))
     })
     .await?;

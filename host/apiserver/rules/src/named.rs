@@ -30,7 +30,9 @@ static NAMED: [Named; 13] = [
     of("dns1123Subdomain", 60, names::subdomain),
     of("dns1035Label", 30, names::old_label),
     of("qualifiedName", 60, names::qualified),
-    of("dns1123LabelPrefix", 30, |text| names::label(&names::prefix(text))),
+    of("dns1123LabelPrefix", 30, |text| {
+        names::label(&names::prefix(text))
+    }),
     of("dns1123SubdomainPrefix", 60, |text| {
         names::subdomain(&names::prefix(text))
     }),
@@ -65,7 +67,10 @@ fn uri(text: &str) -> Vec<String> {
         "" => "empty url",
         _ => "invalid URI for request",
     };
-    unless(Uri::parse(text).is_some(), &format!("parse {text:?}: {why}"))
+    unless(
+        Uri::parse(text).is_some(),
+        &format!("parse {text:?}: {why}"),
+    )
 }
 
 fn is_uuid(text: &str) -> bool {
@@ -110,7 +115,11 @@ fn is_time(text: &str) -> bool {
         return false;
     };
     let mut parts = clock.split(':');
-    let mut at_most = |most: &str| parts.next().is_some_and(|part| is_two(part) && part <= most);
+    let mut at_most = |most: &str| {
+        parts
+            .next()
+            .is_some_and(|part| is_two(part) && part <= most)
+    };
     let is_clock = at_most("23") && at_most("59") && at_most("59");
     is_clock && (is_zone(rest) || after_fraction(rest).is_some_and(is_zone))
 }
@@ -141,10 +150,25 @@ mod tests {
     #[test]
     fn formats_take_and_refuse() {
         for (name, right, wrong, why) in [
-            ("dns1123LabelPrefix", "my-", "-", "a lowercase RFC 1123 label"),
-            ("dns1123SubdomainPrefix", "my.a-", "A-", "a lowercase RFC 1123 subdomain"),
+            (
+                "dns1123LabelPrefix",
+                "my-",
+                "-",
+                "a lowercase RFC 1123 label",
+            ),
+            (
+                "dns1123SubdomainPrefix",
+                "my.a-",
+                "A-",
+                "a lowercase RFC 1123 subdomain",
+            ),
             ("dns1035LabelPrefix", "my-", "1-", "a DNS-1035 label"),
-            ("uri", "https://a.b/c", "no uri", "parse \"no uri\": invalid URI for request"),
+            (
+                "uri",
+                "https://a.b/c",
+                "no uri",
+                "parse \"no uri\": invalid URI for request",
+            ),
             ("uri", "/path", "", "parse \"\": empty url"),
             (
                 "uuid",
@@ -155,13 +179,26 @@ mod tests {
             ("byte", "aGVsbG8=", "aGVsbG8", "invalid base64"),
             ("byte", "aGk=", "", "invalid base64"),
             ("date", "2024-02-29", "2023-02-29", "invalid date"),
-            ("datetime", "2021-01-01T00:00:00Z", "2021-01-01T24:00:00Z", "invalid datetime"),
-            ("datetime", "2021-01-01t00:00:00.5+02:00", "2021-01-01", "invalid datetime"),
+            (
+                "datetime",
+                "2021-01-01T00:00:00Z",
+                "2021-01-01T24:00:00Z",
+                "invalid datetime",
+            ),
+            (
+                "datetime",
+                "2021-01-01t00:00:00.5+02:00",
+                "2021-01-01",
+                "invalid datetime",
+            ),
         ] {
             let format = find(name).unwrap();
             assert_eq!((format.faults)(right), [""; 0], "{name} {right}");
             let faults = (format.faults)(wrong);
-            assert!(faults.len() == 1 && faults[0].starts_with(why), "{name}: {faults:?}");
+            assert!(
+                faults.len() == 1 && faults[0].starts_with(why),
+                "{name}: {faults:?}"
+            );
         }
         assert!(find("dns1123label").is_none());
     }

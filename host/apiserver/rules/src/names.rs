@@ -126,7 +126,10 @@ mod tests {
     fn names_have_their_rules() {
         assert!(label("a-1").is_empty() && subdomain("a-1.b").is_empty());
         assert_eq!(label("a.b"), ["must not contain dots"]);
-        assert_eq!(label(&"a".repeat(64)), ["must be no more than 63 characters"]);
+        assert_eq!(
+            label(&"a".repeat(64)),
+            ["must be no more than 63 characters"]
+        );
         for wrong in ["", "-a", "a-", "A", "a..b", "a_b"] {
             assert_eq!(label(wrong).len(), 1, "{wrong}");
             assert_eq!(subdomain(wrong).len(), 1, "{wrong}");
@@ -134,7 +137,10 @@ mod tests {
         assert!(old_label("a1").is_empty());
         assert!(old_label("1a")[0].contains("start with an alphabetic character"));
         assert_eq!(prefix("my-"), "ma");
-        assert_eq!((prefix("-"), prefix("my")), ("-".to_owned(), "my".to_owned()));
+        assert_eq!(
+            (prefix("-"), prefix("my")),
+            ("-".to_owned(), "my".to_owned())
+        );
     }
 
     #[test]

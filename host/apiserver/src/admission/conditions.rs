@@ -121,11 +121,7 @@ pub(crate) fn read(list: &Value, scope: &Scope) -> Vec<Checked> {
 
 /// Returns whether a request fulfils all conditions. An error says why some have no result, while
 /// all others hold.
-pub(crate) fn hold(
-    conditions: &[Checked],
-    scope: &Scope,
-    seen: &Seen<'_>,
-) -> Result<bool, String> {
+pub(crate) fn hold(conditions: &[Checked], scope: &Scope, seen: &Seen<'_>) -> Result<bool, String> {
     let mut left = BUDGET;
     let mut errors = Vec::new();
     for condition in conditions {

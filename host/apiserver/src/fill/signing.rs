@@ -115,7 +115,8 @@ fn signer(name: &str, causes: &mut Vec<Cause>) {
     };
     let parts = name.split_once('/');
     let Some((domain, path)) = parts.filter(|(_, path)| !path.contains('/')) else {
-        let form = "must be a fully qualified domain and path of the form 'example.com/signer-name'";
+        let form =
+            "must be a fully qualified domain and path of the form 'example.com/signer-name'";
         return wrong(name, form);
     };
     if let Some(part) = domain.split('.').find(|part| !is_label(part)) {
@@ -198,7 +199,9 @@ impl<'d> Request<'d> {
         let (_, _, parameters) = element(kind)?;
         let read = Request {
             signed,
-            curve: element(parameters).map(|(_, curve, _)| curve).unwrap_or_default(),
+            curve: element(parameters)
+                .map(|(_, curve, _)| curve)
+                .unwrap_or_default(),
             key: bits(key)?,
             algorithm: element(algorithm)?.1,
             signature,
@@ -259,7 +262,9 @@ mod tests {
     fn encoded(der: &[u8]) -> String {
         let body = STANDARD.encode(der);
         let begin = "-----BEGIN CERTIFICATE REQUEST-----";
-        STANDARD.encode(format!("x\n{begin}\n{body}\n-----END CERTIFICATE REQUEST-----\n"))
+        STANDARD.encode(format!(
+            "x\n{begin}\n{body}\n-----END CERTIFICATE REQUEST-----\n"
+        ))
     }
 
     #[test]
@@ -308,11 +313,18 @@ mod tests {
             ("a.b", 1, "must be a fully qualified domain"),
             ("a.b/c/d", 1, "must be a fully qualified domain"),
             ("a/b", 1, "at least two segments"),
-            ("A.b/B", 2, r#"validating label "A": a lowercase RFC 1123 label"#),
+            (
+                "A.b/B",
+                2,
+                r#"validating label "A": a lowercase RFC 1123 label"#,
+            ),
             (long.as_str(), 1, "no more than 63 characters"),
         ] {
             let told = told(name);
-            assert!(told.len() == count && told[0].contains(words), "{name}: {told:?}");
+            assert!(
+                told.len() == count && told[0].contains(words),
+                "{name}: {told:?}"
+            );
         }
     }
 

@@ -120,7 +120,11 @@ fn names(job: &Job, effect: &Effect) -> (String, String, String) {
             Some(Elsewhere { cluster, effect }) => {
                 let (kind, object, name) = names(job, &effect);
                 let place = cluster.map_or("home".to_owned(), |name| format!("cluster {name}"));
-                (kind, format!("{object} in {place}"), format!("{name} in {place}"))
+                (
+                    kind,
+                    format!("{object} in {place}"),
+                    format!("{name} in {place}"),
+                )
             }
             None => {
                 let name = &other.name;

@@ -36,9 +36,8 @@ async fn contents_of_requests_are_checked(server: &TestServer) -> Result<()> {
     let mut der = request.der().to_vec();
     *der.last_mut().context("an empty request")? ^= 1;
     let body = BASE64_STANDARD.encode(&der);
-    let forged = format!(
-        "-----BEGIN CERTIFICATE REQUEST-----\n{body}\n-----END CERTIFICATE REQUEST-----\n"
-    );
+    let forged =
+        format!("-----BEGIN CERTIFICATE REQUEST-----\n{body}\n-----END CERTIFICATE REQUEST-----\n");
     let forged = BASE64_STANDARD.encode(forged);
     let domain = "should be a domain with at least two segments separated by dots";
     for (spec, field, why) in [

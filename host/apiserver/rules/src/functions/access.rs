@@ -186,7 +186,10 @@ mod tests {
     fn wrong_questions_fail() {
         let failed = |text: &str| Err(Unevaluated::Failed(text.to_owned()));
         for (source, why) in [
-            ("authorizer.path(' ').check('get').allowed()", "path must not be empty"),
+            (
+                "authorizer.path(' ').check('get').allowed()",
+                "path must not be empty",
+            ),
             (
                 "authorizer.group('').resource('').check('get').allowed()",
                 "resource must not be empty",
@@ -204,7 +207,15 @@ mod tests {
         assert_eq!(given(many), Err(Unevaluated::OverBudget));
         let scope = Scope::new(&["object"]).with_authorizer();
         let message = scope.compile("authorizer.path('/').check('get').reason()", Wanted::Text);
-        assert!(message.unwrap_err().contains("undeclared reference to 'authorizer'"));
-        assert!(scope.compile("[object].map(o, 'x')[0]", Wanted::Text).is_ok());
+        assert!(
+            message
+                .unwrap_err()
+                .contains("undeclared reference to 'authorizer'")
+        );
+        assert!(
+            scope
+                .compile("[object].map(o, 'x')[0]", Wanted::Text)
+                .is_ok()
+        );
     }
 }

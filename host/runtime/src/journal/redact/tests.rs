@@ -234,7 +234,12 @@ fn the_values_of_a_secret_for_another_cluster_are_found() {
     };
     for form in [
         json!({ "create": { "object": secret() } }),
-        patch("Secret", "merge", json!({ "data": { "password": encoded(MARKER) } })).effect,
+        patch(
+            "Secret",
+            "merge",
+            json!({ "data": { "password": encoded(MARKER) } }),
+        )
+        .effect,
     ] {
         let body = json!({ "cluster": "east", "effect": form });
         let one = Effect {

@@ -144,7 +144,9 @@ fn member(
         return match terms.takes(name, label) {
             true => Ok(Some(member.clone())),
             // The live version may work there, and this candidate may not.
-            false => Err(not_granted("the terms of the candidate leave the cluster out")),
+            false => Err(not_granted(
+                "the terms of the candidate leave the cluster out",
+            )),
         };
     }
     let mut controllers = generation.description().controllers.iter();
