@@ -318,7 +318,11 @@ void vmhost_fail(vmhost_outcome *outcome, const char *format, ...) VMHOST_PRINTF
 /* The clean-up of an object that is being deleted is complete. */
 void vmhost_finalized(vmhost_outcome *outcome);
 
-/* ---- effects: `vmhost_patch(outcome, .key = request->key, .merge = body)` ---- */
+/* ---- effects: `vmhost_patch(outcome, .key = request->key, .merge = body)` ----
+ *
+ * `.cluster` is absent for the cluster of the turn, the name of a member, or VMHOST_HOME for the
+ * host's own cluster. The plugin needs the same permission, and a controller in that cluster. */
+#define VMHOST_HOME ""
 
 /* Server-side apply of a JSON object with apiVersion, kind and metadata.name. It takes over fields
  * of other managers and creates the object if it is absent (never with a subresource). */
@@ -326,17 +330,17 @@ struct vmhost_apply {
     const char *object, *subresource;
     bool polite;   /* fail if another manager owns a field */
     bool existing; /* do not create it */
-    const char *if_version;
+    const char *if_version, *cluster;
 };
 
 /* Either a JSON merge patch, or a JSON patch: see VMHOST_OPERATIONS. */
 struct vmhost_patch {
     vmhost_key key;
-    const char *subresource, *merge, *json, *if_version;
+    const char *subresource, *merge, *json, *if_version, *cluster;
 };
 
 struct vmhost_create {
-    const char *object;
+    const char *object, *cluster;
 };
 
 typedef enum { VMHOST_DEFAULT, VMHOST_BACKGROUND, VMHOST_FOREGROUND, VMHOST_ORPHAN } vmhost_propagation;
@@ -345,6 +349,7 @@ struct vmhost_delete {
     vmhost_key key;
     const char *uid, *if_version;
     vmhost_propagation propagation;
+    const char *cluster;
 };
 
 /* An Event about the request's object. `related` is absent if it has no name. */

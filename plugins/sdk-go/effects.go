@@ -4,7 +4,8 @@ package vmhost
 
 import "fmt"
 
-// Effect is one of [Apply], [MergePatch], [JSONPatch], [Create], [Delete], [Event], [Other].
+// Effect is one of [Apply], [MergePatch], [JSONPatch], [Create], [Delete], [InCluster], [Event],
+// [Other].
 type Effect interface {
 	isEffect()
 }
@@ -102,6 +103,15 @@ const (
 	Orphan
 )
 
+// InCluster is an effect in another cluster than the turn's. It needs the same permission as in the
+// turn's own, and a controller of the plugin in that cluster.
+type InCluster struct {
+	// Cluster is the name of a member; if empty, the host's own cluster.
+	Cluster string
+	// Effect is an [Apply], [MergePatch], [JSONPatch], [Create] or [Delete].
+	Effect Effect
+}
+
 // Event is a Kubernetes Event about the request's object. It never fails or delays a turn, and
 // needs no permission.
 type Event struct {
@@ -148,5 +158,6 @@ func (MergePatch) isEffect() {}
 func (JSONPatch) isEffect()  {}
 func (Create) isEffect()     {}
 func (Delete) isEffect()     {}
+func (InCluster) isEffect()  {}
 func (Event) isEffect()      {}
 func (Other) isEffect()      {}

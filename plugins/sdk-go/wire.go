@@ -105,6 +105,8 @@ func effectToWire(effect Effect) (wire.Effect, error) {
 			propagation = wit.Some(wire.Propagation(e.Propagation - Background))
 		}
 		return wire.MakeEffectDelete(wire.Delete{Key: keyToWire(e.Key), Uid: some(e.UID), IfVersion: some(e.IfVersion), Propagation: propagation}), nil
+	case InCluster:
+		return inClusterToWire(e)
 	case Event:
 		if e.Type > Warning {
 			return wire.Effect{}, fmt.Errorf("there is no event type %d", e.Type)

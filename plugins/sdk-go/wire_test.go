@@ -18,6 +18,10 @@ var (
 	none      = wit.None[string]()
 )
 
+func inCluster(body string) wire.Effect {
+	return wire.MakeEffectOther(wire.Other{Name: "in-cluster", Body: body})
+}
+
 func TestEffectsBecomeTheRecordsOfTheContract(t *testing.T) {
 	object := map[string]any{"kind": "X"}
 	for _, test := range []struct {
@@ -51,6 +55,25 @@ func TestEffectsBecomeTheRecordsOfTheContract(t *testing.T) {
 			Event{Type: Warning, Reason: "Broken", Action: "Mending", Note: "\xff☃", Related: &a},
 			wire.MakeEffectEvent(wire.Event{Type: wire.EventType_Warning, Reason: "Broken", Action: "Mending", Note: "\uFFFD☃", Related: wit.Some(wireKey)}),
 		},
+		{
+			InCluster{Cluster: "east", Effect: Apply{Object: object, Subresource: "status", Existing: true}},
+			inCluster(`{"cluster":"east","effect":{"apply":{"object":{"kind":"X"},"subresource":"status","force":true,"createIfAbsent":false}}}`),
+		},
+		{
+			InCluster{Effect: JSONPatch{Key: a, Operations: []Operation{Remove("/e")}, IfVersion: "8"}},
+			inCluster(`{"cluster":null,"effect":{"patch":{"key":{"apiVersion":"v1","kind":"ConfigMap","namespace":"default","name":"a"},` +
+				`"type":"json","body":[{"op":"remove","path":"/e"}],"ifVersion":"8"}}}`),
+		},
+		{
+			InCluster{Cluster: "east", Effect: MergePatch{Key: Kind{"apps", "v1", "Deployment"}.Key("", "x"), Body: object}},
+			inCluster(`{"cluster":"east","effect":{"patch":{"key":{"apiVersion":"apps/v1","kind":"Deployment","name":"x"},"type":"merge","body":{"kind":"X"}}}}`),
+		},
+		{InCluster{Effect: Create{Object: object}}, inCluster(`{"cluster":null,"effect":{"create":{"object":{"kind":"X"}}}}`)},
+		{
+			InCluster{Cluster: "east", Effect: Delete{Key: a, UID: "u-1", Propagation: Orphan}},
+			inCluster(`{"cluster":"east","effect":{"delete":{"key":{"apiVersion":"v1","kind":"ConfigMap","namespace":"default","name":"a"},` +
+				`"uid":"u-1","propagation":"orphan"}}}`),
+		},
 		{Other{Name: "future", Body: 1}, wire.MakeEffectOther(wire.Other{Name: "future", Body: "1"})},
 	} {
 		have, err := effectToWire(test.effect)
@@ -70,6 +93,9 @@ func TestAnEffectThatCannotBeIsAnErrorThatNamesIt(t *testing.T) {
 		{Apply{Object: math.NaN()}, "effect 1: the object of an apply cannot be written as JSON: json: unsupported value: NaN"},
 		{Delete{Key: a, Propagation: 9}, "effect 1: there is no propagation 9"},
 		{Event{Type: 9}, "effect 1: there is no event type 9"},
+		{InCluster{Effect: Event{}}, "effect 1: vmhost.Event cannot be in a named cluster: only an apply, patch, create or delete can"},
+		{InCluster{Effect: Create{}}, "effect 1: the object to create is nil"},
+		{InCluster{}, "effect 1: <nil> is no effect; effects are values, not pointers"},
 		{&Event{}, "effect 1: *vmhost.Event is no effect; effects are values, not pointers"},
 		{nil, "effect 1: <nil> is no effect; effects are values, not pointers"},
 	} {

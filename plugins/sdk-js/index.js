@@ -3,7 +3,7 @@
 
 export { cluster, ReadError, setting } from "./src/cluster.js";
 export { core, kind, objectKey } from "./src/kind.js";
-export { apply, create, deleteObject, event, other, patch } from "./src/effects.js";
+export { apply, create, deleteObject, event, inCluster, other, patch } from "./src/effects.js";
 export { parse, stringify } from "./src/json.js";
 export { log } from "./src/log.js";
 export {

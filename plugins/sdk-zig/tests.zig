@@ -106,6 +106,37 @@ test "effects fill the records of the contract" {
     try expectEqualStrings("never", records.next.val.text.to());
 }
 
+test "an effect is written with its cluster" {
+    const host: *vmhost.testing.Host = .init();
+    defer host.deinit();
+    const outcome = host.reconcile(Policy(struct {
+        fn body(turn: *vmhost.Turn) !vmhost.Next {
+            const east = turn.inCluster("east");
+            try east.apply(vmhost.Raw{ .text = "{\"n\":1.0}" }, .{ .subresource = "status" });
+            try turn.inCluster(null).patchMerge(turn.key, .{ .data = null }, .{ .if_version = "8" });
+            try east.create(.{ .kind = "X" });
+            try east.delete(.{ .key = .{ .kind = deployment, .name = "x" }, .propagation = .orphan });
+            try std.testing.expectError(error.Failed, east.add(.{ .event = .{ .reason = "Fine" } }));
+            return .await_change;
+        }
+    }.body), turnOf(null));
+    const bodies = [_][]const u8{
+        \\{"cluster":"east","effect":{"apply":{"object":{"n":1.0},"subresource":"status","force":true,"createIfAbsent":false,"ifVersion":null}}}
+        ,
+        \\{"cluster":null,"effect":{"patch":{"key":{"apiVersion":"v1","kind":"ConfigMap","namespace":"default","name":"a"},"subresource":null,"type":"merge","body":{"data":null},"ifVersion":"8"}}}
+        ,
+        \\{"cluster":"east","effect":{"create":{"object":{"kind":"X"}}}}
+        ,
+        \\{"cluster":"east","effect":{"delete":{"key":{"apiVersion":"apps/v1","kind":"Deployment","namespace":null,"name":"x"},"uid":null,"ifVersion":null,"propagation":"orphan"}}}
+        ,
+    };
+    try expectEqual(bodies.len, outcome.effects.len);
+    for (bodies, outcome.effects) |body, effect| {
+        try expectEqualStrings("in-cluster", effect.other.name);
+        try expectEqualStrings(body, effect.other.body);
+    }
+}
+
 test "an empty list has an address that the host takes" {
     const empty: []const bindings.Effect = try std.testing.allocator.alloc(bindings.Effect, 0);
     try expectEqual(0, @intFromPtr(bindings.List(bindings.Effect).from(empty).ptr) % 16);

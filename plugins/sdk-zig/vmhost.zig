@@ -19,6 +19,7 @@ const std = @import("std");
 const bindings = @import("bindings.zig");
 const description = @import("description.zig");
 const effects = @import("effects.zig");
+const in_cluster = @import("in_cluster.zig");
 const read = @import("read.zig");
 const review = @import("review.zig");
 const Text = @import("text.zig").Text;
@@ -56,6 +57,7 @@ pub const Create = effects.Create;
 pub const Delete = effects.Delete;
 pub const Effect = effects.Effect;
 pub const Event = effects.Event;
+pub const InCluster = in_cluster.InCluster;
 pub const Next = effects.Next;
 pub const Other = effects.Other;
 pub const Patch = effects.Patch;
@@ -151,6 +153,12 @@ pub const Turn = struct {
     /// An Event about the turn's object.
     pub fn event(turn: *Turn, effect: Event) !void {
         try turn.add(.{ .event = effect });
+    }
+
+    /// Returns what adds effects in the member cluster of this name, or in the host's own for null,
+    /// instead of the turn's.
+    pub fn inCluster(turn: *Turn, cluster: ?[]const u8) InCluster {
+        return .{ .turn = turn, .cluster = cluster };
     }
 
     pub fn add(turn: *Turn, effect: Effect) !void {

@@ -57,6 +57,7 @@ static void reconcile(const Request &request, Outcome &outcome) {
     call_service();
     outcome.apply({.object = "{}"});
     outcome.remove({.key = request.key});
+    outcome.create({.object = "{}", .cluster = "east"});
     outcome.retry("100% later");
 }
 
@@ -104,6 +105,7 @@ int main() {
     request.object = {R"({"spec":{"s":"x","null":null,"n":9007199254740993,"huge":12345678901234567890123,"yes":true,"list":[1,[2]],"map":{"a":"b","c":{}}}})"};
     const char *outcome = vmhost_test_reconcile(request);
     VMHOST_TEST_EQUAL(vmhost_test_text(outcome, "/effects/1/delete/key/name"), "a");
+    VMHOST_TEST_EQUAL(vmhost_test_text(outcome, "/effects/2/other/body"), R"({"cluster":"east","effect":{"create":{"object":{}}}})");
     VMHOST_TEST_EQUAL(vmhost_test_text(outcome, "/next/retry"), "100% later");
     VMHOST_TEST_EQUAL(vmhost_test_lines(), "http: POST https://a.com/x {}\nhttp: GET https://a.com/y\n");
     return vmhost_test_end();

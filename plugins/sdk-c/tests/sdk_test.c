@@ -1,6 +1,7 @@
 /* The SDK's own native tests: make -C plugins/sdk-c test */
 #include "../testing/vmhost_test.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -244,6 +245,32 @@ static void every_effect_fills_its_record(void) {
         "{\"other\":{\"name\":\"future\",\"body\":\"{\\\"x\\\":1}\"}}],\"next\":{\"requeue-after-ms\":4294967295}}");
 }
 
+static void effects_elsewhere(const vmhost_request *request, vmhost_outcome *outcome) {
+    vmhost_apply(outcome, .object = "{\"n\":1.0}", .subresource = "status", .cluster = "east");
+    vmhost_patch(outcome, .key = request->key, .merge = "{}", .if_version = "8", .cluster = VMHOST_HOME);
+    vmhost_create(outcome, .object = "{}", .cluster = "\"e\"");
+    vmhost_delete(outcome, .key = {deployment, NULL, "x"}, .uid = "u-1", .propagation = VMHOST_ORPHAN, .cluster = "east");
+}
+
+static void an_effect_is_written_with_its_cluster(void) {
+    const char *bodies[] = {
+        "{\"cluster\":\"east\",\"effect\":{\"apply\":{\"object\":{\"n\":1.0},\"subresource\":\"status\",\"force\":true,\"createIfAbsent\":false}}}",
+        "{\"cluster\":null,\"effect\":{\"patch\":{\"key\":{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"namespace\":\"default\",\"name\":\"a\"},"
+        "\"type\":\"merge\",\"body\":{},\"ifVersion\":\"8\"}}}",
+        "{\"cluster\":\"\\\"e\\\"\",\"effect\":{\"create\":{\"object\":{}}}}",
+        "{\"cluster\":\"east\",\"effect\":{\"delete\":{\"key\":{\"apiVersion\":\"apps/v1\",\"kind\":\"Deployment\",\"name\":\"x\"},"
+        "\"uid\":\"u-1\",\"propagation\":\"orphan\"}}}",
+    };
+    const char *outcome = turn(effects_elsewhere, "{}");
+    for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++) {
+        char pointer[64];
+        snprintf(pointer, sizeof pointer, "/effects/%zu/other/name", i);
+        VMHOST_TEST_EQUAL(vmhost_test_text(outcome, pointer), "in-cluster");
+        snprintf(pointer, sizeof pointer, "/effects/%zu/other/body", i);
+        VMHOST_TEST_EQUAL(vmhost_test_text(outcome, pointer), bodies[i]);
+    }
+}
+
 static void broken_effect(const vmhost_request *request, vmhost_outcome *outcome) {
     switch (request->attempt) {
     case 0: vmhost_patch(outcome, .key = request->key); break;
@@ -434,6 +461,7 @@ int main(void) {
     depth_costs_no_stack();
     texts_are_put_together();
     every_effect_fills_its_record();
+    an_effect_is_written_with_its_cluster();
     an_effect_that_lacks_something_says_what();
     a_request_has_all_of_the_contract();
     the_cluster_is_read();

@@ -97,5 +97,12 @@ export const event: {
   warning(reason: string, note?: string, options?: EventOptions): Effect;
 };
 
+/**
+ * An `apply`, `patch`, `create` or `deleteObject` in the member cluster of this name, or in the
+ * host's own for null, instead of the turn's. The plugin needs the same permission, and a
+ * controller in that cluster.
+ */
+export function inCluster(cluster: string | null, effect: Effect | JsonPatch): Effect;
+
 /** An effect that this version of the contract has no case for. */
 export function other(name: string, body: object | string): Effect;

@@ -120,6 +120,54 @@ export function other(name, body) {
   return effect("other", { name: text(name, "the name of an effect"), body: written(body, "the body of an effect") });
 }
 
+/** An effect in the member cluster of this name, or in the host's own for null. */
+export function inCluster(cluster, effect) {
+  const name = cluster === null ? null : text(cluster, "the cluster of inCluster");
+  const { tag, val } = checkedEffect(effect, "the effect of inCluster");
+  if (!Object.hasOwn(FORMS, tag)) throw new TypeError(`the effect of inCluster is ${shape(tag)}; there is ${Object.keys(FORMS).join(", ")}`);
+  return other("in-cluster", `{"cluster":${JSON.stringify(name)},"effect":{"${tag}":${members(FORMS[tag](val))}}}`);
+}
+
+/** The members of an effect in the body of another one, each with its JSON text. */
+const FORMS = {
+  apply: ({ object, subresource, force, createIfAbsent, ifVersion }) => ({
+    object,
+    subresource: quoted(subresource),
+    force: String(force),
+    createIfAbsent: String(createIfAbsent),
+    ifVersion: quoted(ifVersion),
+  }),
+  patch: ({ key, subresource, type, body, ifVersion }) => ({
+    key: keyForm(key),
+    subresource: quoted(subresource),
+    type: quoted(type),
+    body,
+    ifVersion: quoted(ifVersion),
+  }),
+  create: ({ object }) => ({ object }),
+  delete: ({ key, uid, ifVersion, propagation }) => ({
+    key: keyForm(key),
+    uid: quoted(uid),
+    ifVersion: quoted(ifVersion),
+    propagation: quoted(propagation),
+  }),
+};
+
+function keyForm({ kind: { group, version, kind }, namespace, name }) {
+  const apiVersion = group === "" ? version : `${group}/${version}`;
+  return members({ apiVersion: quoted(apiVersion), kind: quoted(kind), namespace: quoted(namespace), name: quoted(name) });
+}
+
+function quoted(value) {
+  return value === null ? null : JSON.stringify(value);
+}
+
+/** Returns the JSON text of an object with these members, without those that are null. */
+function members(texts) {
+  const given = Object.entries(texts).filter(([, text]) => text !== null);
+  return `{${given.map(([name, text]) => `"${name}":${text}`).join(",")}}`;
+}
+
 function effect(tag, val) {
   return { tag, val };
 }
@@ -139,10 +187,11 @@ function written(value, what) {
  * index.
  */
 export function checkedEffects(effects) {
-  return effects.flat().map((item, index) => {
-    if (item instanceof JsonPatch) return item.effect();
-    if (!isObject(item) || typeof item.tag !== "string" || !isObject(item.val))
-      throw new TypeError(`effect ${index} of the outcome is ${shape(item)}, and no effect`);
-    return item;
-  });
+  return effects.flat().map((item, index) => checkedEffect(item, `effect ${index} of the outcome`));
+}
+
+function checkedEffect(item, what) {
+  if (item instanceof JsonPatch) return item.effect();
+  if (!isObject(item) || typeof item.tag !== "string" || !isObject(item.val)) throw new TypeError(`${what} is ${shape(item)}, and no effect`);
+  return item;
 }

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as sdk from "../index.js";
 
-const { apply, awaitChange, core, create, deleteObject, event, kind, objectKey, other, patch, requeueAfter } = sdk;
+const { apply, awaitChange, core, create, deleteObject, event, inCluster, kind, objectKey, other, patch, requeueAfter } = sdk;
 const key = objectKey(core("v1", "ConfigMap"), "default", "a");
 
 test("effects are the contract's records", () => {
@@ -33,6 +33,23 @@ test("effects are the contract's records", () => {
   ]);
 });
 
+test("an effect is written with its cluster", () => {
+  const written = '"key":{"apiVersion":"v1","kind":"ConfigMap","namespace":"default","name":"a"}';
+  const applied = '{"object":{"n":9007199254740993},"subresource":"status","force":true,"createIfAbsent":false}';
+  const cases = [
+    ["east", apply({ n: 9007199254740993n }, { subresource: "status" }), `{"apply":${applied}}`],
+    [null, patch.json(key).remove("/e"), `{"patch":{${written},"type":"json","body":[{"op":"remove","path":"/e"}]}}`],
+    [null, create({ kind: "X" }), '{"create":{"object":{"kind":"X"}}}'],
+    ["east", deleteObject(key, { uid: "u-1", propagation: "orphan" }), `{"delete":{${written},"uid":"u-1","propagation":"orphan"}}`],
+  ];
+  for (const [cluster, effect, body] of cases) {
+    const val = { name: "in-cluster", body: `{"cluster":${JSON.stringify(cluster)},"effect":${body}}` };
+    assert.deepEqual(inCluster(cluster, effect), { tag: "other", val });
+  }
+  const group = inCluster(null, deleteObject(objectKey(kind("apps", "v1", "Deployment"), null, "x")));
+  assert.match(group.val.body, /"key":\{"apiVersion":"apps\/v1","kind":"Deployment","name":"x"\}/);
+});
+
 test("a JSON patch can be begun once and ended in two ways", () => {
   const seen = patch.json(key).test("/a", 1);
   const body = (patch) => JSON.parse(patch.effect().val.body).map(({ op }) => op);
@@ -51,6 +68,9 @@ test("mistakes are named", () => {
     'the propagation of deleteObject must be one of background, foreground, orphan, not "now"': () => deleteObject(key, { propagation: "now" }),
     "effect 1 of the outcome is undefined, and no effect": () => awaitChange(event.normal("A"), undefined),
     "the milliseconds of requeueAfter must be a whole number from 0 to 4294967295, not 1.5": () => requeueAfter(1.5),
+    "the cluster of inCluster must be a string, not undefined": () => inCluster(undefined, create({})),
+    "the effect of inCluster is undefined, and no effect": () => inCluster("east", undefined),
+    'the effect of inCluster is "event"; there is apply, patch, create, delete': () => inCluster("east", event.normal("A")),
     "the version of a kind must be a string, not undefined": () => kind("apps"),
     "the name of a key must be a string, not undefined": () => objectKey(core("v1", "Pod"), null),
   };

@@ -2,7 +2,7 @@
 
 import unittest
 
-from vmhost_plugin import Apply, Create, Error, Event, EventType, Kind, Op, Outcome, Patch, PatchType, meta
+from vmhost_plugin import Apply, Create, Delete, Error, Event, EventType, Kind, Op, Other, Outcome, Patch, PatchType, Propagation, meta
 
 KEY = Kind.core("v1", "ConfigMap").key("a", "default")
 
@@ -39,6 +39,25 @@ class TestEffects(unittest.TestCase):
         for value in (float("nan"), {1, 2}, object()):
             with self.assertRaisesRegex(Error, "this cannot be written as JSON"):
                 Create.of(value)
+
+    def test_an_effect_is_written_with_its_cluster(self) -> None:
+        key = '"key":{"apiVersion":"v1","kind":"ConfigMap","namespace":"default","name":"a"}'
+        apply = Apply.of({"n": 9007199254740993}, subresource="status")
+        applied = '{"object":{"n":9007199254740993},"force":true,"createIfAbsent":false,"subresource":"status"}'
+        cases: list[tuple[str | None, Apply | Patch | Create | Delete, str]] = [
+            ("east", apply, '{"apply":' + applied + "}"),
+            (None, Patch.merge(KEY, {"data": None}, if_version="8"), '{"patch":{' + key + ',"type":"merge","body":{"data":null},"ifVersion":"8"}}'),
+            (None, Create.of({"kind": "X"}), '{"create":{"object":{"kind":"X"}}}'),
+            ("east", Delete(KEY, uid="u-1", propagation=Propagation.ORPHAN), '{"delete":{' + key + ',"uid":"u-1","propagation":"orphan"}}'),
+        ]
+        for cluster, effect, body in cases:
+            other = Other.in_cluster(cluster, effect)
+            name = "null" if cluster is None else f'"{cluster}"'
+            self.assertEqual((other.name, other.body), ("in-cluster", f'{{"cluster":{name},"effect":{body}}}'))
+        group = Other.in_cluster(None, Delete(Kind("apps", "v1", "Deployment").key("x")))
+        self.assertIn('"key":{"apiVersion":"apps/v1","kind":"Deployment","name":"x"}', group.body)
+        with self.assertRaisesRegex(Error, "cannot be in a named cluster"):
+            Other.in_cluster("east", Event.normal("Fine", ""))  # type: ignore[arg-type]
 
     def test_outcomes_say_what_comes_next(self) -> None:
         event = Event.warning("Broken", "it broke", related=KEY)

@@ -173,6 +173,42 @@ class Other:
         """Returns an effect with this value as its arguments."""
         return cls(name, json_text.write(body))
 
+    @classmethod
+    def in_cluster(cls, cluster: str | None, effect: Apply | Patch | Create | Delete) -> Other:
+        """Returns this effect, in the member cluster of this name, or in the host's own for None,
+        instead of the turn's. The plugin needs the same permission, and a controller in that
+        cluster."""
+        return cls.of("in-cluster", {"cluster": cluster, "effect": _form(effect)})
+
+
+def _form(effect: Apply | Patch | Create | Delete) -> dict[str, Any]:
+    """Returns the form of an effect in the body of another one."""
+    match effect:
+        case Apply():
+            rest = {"force": bool(effect.force), "createIfAbsent": bool(effect.create_if_absent)}
+            optional = _given({"subresource": effect.subresource, "ifVersion": effect.if_version})
+            return {"apply": {"object": json_text.parse(effect.object), **rest, **optional}}
+        case Patch():
+            optional = _given({"subresource": effect.subresource, "ifVersion": effect.if_version})
+            return {"patch": {"key": _key(effect.key), "type": effect.type, "body": json_text.parse(effect.body), **optional}}
+        case Create():
+            return {"create": {"object": json_text.parse(effect.object)}}
+        case Delete():
+            optional = _given({"uid": effect.uid, "ifVersion": effect.if_version, "propagation": effect.propagation})
+            return {"delete": {"key": _key(effect.key), **optional}}
+    raise Error(f"{effect!r} cannot be in a named cluster: only an Apply, Patch, Create or Delete can")
+
+
+def _key(key: ObjectKey) -> dict[str, Any]:
+    if not isinstance(key, ObjectKey):
+        raise Error(f"{key!r} is no ObjectKey: use Kind.key(name, namespace)")
+    return _given({"apiVersion": key.kind.api_version, "kind": key.kind.kind, "namespace": key.namespace, "name": key.name})
+
+
+def _given(members: dict[str, Any]) -> dict[str, Any]:
+    """Returns the members that are not None."""
+    return {name: value for name, value in members.items() if value is not None}
+
 
 Effect = Apply | Patch | Create | Delete | Event | Other
 

@@ -45,6 +45,7 @@ mod description;
 mod effects;
 mod error;
 mod http;
+mod in_cluster;
 pub mod meta;
 mod read;
 mod request;

@@ -1,11 +1,20 @@
 //! The effect `in-cluster`: a turn writes to the cluster that it names, within the plugin's grants.
 
-use anyhow::{Result, ensure};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use vmhost_tests::both_servers;
 use vmhost_tests::fleet::Pair;
 use vmhost_tests::guests::{self, PolicyFile};
+use vmhost_tests::host::{self, Exit};
 use vmhost_tests::server::TestServer;
+use vmhost_tests::wait::eventually;
+
+/// How long a command that compiles a plugin may take.
+const COMPILES: Duration = Duration::from_secs(300);
 
 /// The component `deputy`, which follows the orders in ConfigMaps at home, and works in members or
 /// does not.
@@ -197,5 +206,65 @@ async fn a_candidate_writes_to_the_clusters_of_the_live_version(home: &TestServe
     host.until_idle().await?;
     let canary = host.canary("deputy").await?.canary;
     ensure!(canary.candidate.ran >= 2, "{canary:?}");
+    Ok(())
+}
+
+/// Runs the plugin over recorded turns.
+async fn replay(file: &PolicyFile, from: &Path) -> Result<Exit> {
+    let command = host::bare()?.arg("replay").arg(file.path());
+    let command = command.arg("--from").arg(from);
+    command.spawn()?.wait_exit_within(COMPILES).await
+}
+
+both_servers!(a_record_has_the_cluster_and_the_effect, own);
+async fn a_record_has_the_cluster_and_the_effect(home: &TestServer) -> Result<()> {
+    let pair = Pair::start(home).await?;
+    let near = home.namespace("near").await?;
+    let far = pair.east.namespace("far").await?;
+    pair.add("east", &pair.east.kubeconfig()).await?;
+    let file = deputy(true)?;
+    let host = pair.host(file.path())?.ready().await?;
+    let effect = apply(&far, "made", Value::Null);
+    let ordered = order("out", Some("east"), &effect);
+    pair.user.create(&maps(&near), &ordered).await?;
+    eventually("the turn is recorded", async || {
+        let story = host.story("configmap", &near, "out").await?;
+        let has_written = story.turns.iter().any(|turn| !turn.effects.is_empty());
+        Ok(has_written.then_some(()))
+    })
+    .await?;
+
+    let folder = tempfile::tempdir()?;
+    let (out, key) = (folder.path(), format!("configmap/{near}/out"));
+    let address = host.admin_addr().to_string();
+    let command = host::bare()?
+        .args(["record", "-o", "json", "--address", &address])
+        .args(["--key", &key])
+        .arg("--out")
+        .arg(out);
+    let exit = command.run().await?;
+    ensure!(exit.status.success(), "{exit:?}");
+    let recorded: Value = serde_json::from_str(&exit.stdout.join("\n"))?;
+    let case = recorded["cases"][0]["folder"].as_str();
+    let case = case.map(PathBuf::from).context("no case")?;
+    let expect = case.join("expect.json");
+    let text = fs::read_to_string(&expect)?;
+    let written: Value = serde_json::from_str(&text)?;
+    let body = &written["effects"][0]["other"]["body"];
+    ensure!(body["cluster"] == "east", "{written}");
+    let data = &body["effect"]["apply"]["object"]["data"];
+    ensure!(data["by"] == "in-cluster", "{written}");
+
+    let same = replay(&file, out).await?;
+    ensure!(same.status.success(), "{same:?}");
+    fs::write(&expect, text.replace("\"east\"", "\"west\""))?;
+    let exit = replay(&file, out).await?;
+    let shown = |text: &str| exit.stdout.iter().any(|line| line.contains(text));
+    ensure!(
+        exit.status.code() == Some(1)
+            && shown("\"cluster\": \"west\",")
+            && shown("\"cluster\": \"east\","),
+        "{exit:?}"
+    );
     Ok(())
 }

@@ -152,8 +152,8 @@ fn own_object(job: &Job) -> Option<Value> {
 }
 
 impl Named<'_> {
-    /// Returns whether both effects are the same. The form of an `other` effect leaves its body out,
-    /// unless it names a cluster.
+    /// Returns whether both effects are the same. The form of an `other` effect leaves its body
+    /// out, unless it names a cluster.
     fn is_like(&self, other: &Self) -> bool {
         let has_body = self.form.pointer(form::ELSEWHERE).is_some();
         let has_same_body = match (self.effect, other.effect) {

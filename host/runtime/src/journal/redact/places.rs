@@ -120,6 +120,7 @@ impl<'r> Found<'r> {
     }
 
     fn effect(&mut self, effect: &mut Effect) {
+        // An effect for a named cluster has the one that writes there in it.
         let at = match effect.effect.pointer(ELSEWHERE) {
             Some(_) => ELSEWHERE,
             None => "",
