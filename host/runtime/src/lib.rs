@@ -27,6 +27,7 @@
 //! | [`controller`] | one workqueue, and the memory of its keys |
 //! | [`wake`] | from a change to the keys that it concerns; reads of the stores |
 //! | [`outgoing`] | HTTP requests of plugins to services outside of the cluster |
+//! | `elsewhere` | what an effect for a named cluster says |
 //! | [`journal`] | a record of each turn, and what woke its key |
 //! | [`canary`] | a version that runs a share of the objects before it is live |
 //! | [`site`] | the host's clusters besides its own, each with its stores |
@@ -52,6 +53,7 @@ pub mod canary;
 pub mod config;
 pub mod controller;
 pub mod deploy;
+mod elsewhere;
 pub mod fleet;
 pub mod given;
 pub mod journal;

@@ -7,16 +7,13 @@ use json_patch::PatchOperation;
 use serde_json::{Value, json};
 use vmhost_core::{Effect, ObjectKey, Patch, PatchType};
 
+use crate::elsewhere::{self, Elsewhere};
 use crate::journal::story::Field;
 use crate::journal::{diff, path};
-use crate::turn::effects::elsewhere::{self, Elsewhere};
 
 /// Maximum number of steps in the path of a JSON patch that is carried out here. With longer paths
 /// a short patch could build an object of any depth.
 const DEEPEST: usize = 64;
-
-/// Where the form of an effect that names its cluster has the effect in that cluster.
-pub(crate) const ELSEWHERE: &str = "/other/body/effect";
 
 /// Members that name an item of a list, so that an apply finds it at another position.
 const NAMES: [&str; 2] = ["name", "type"];
@@ -84,7 +81,7 @@ pub(crate) fn in_cluster(effect: &Effect) -> Option<Elsewhere> {
 
 /// Returns the form of the effect in the cluster that this form names, or else the form itself.
 pub(crate) fn inner(form: &Value) -> &Value {
-    form.pointer(ELSEWHERE).unwrap_or(form)
+    form.pointer(elsewhere::INNER).unwrap_or(form)
 }
 
 /// Adds the members that have a value.

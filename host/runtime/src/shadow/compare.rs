@@ -12,11 +12,11 @@ use serde_json::Value;
 use vmhost_core::{Effect, Next, cut, one_line};
 use vmhost_engine::CallError;
 
+use crate::elsewhere::{self, Elsewhere};
 use crate::journal::form;
 use crate::journal::story::{Effect as Told, Field};
 use crate::shadow::difference::{Difference, What};
 use crate::shadow::job::{Called, Job};
-use crate::turn::effects::elsewhere::Elsewhere;
 
 mod fields;
 
@@ -155,7 +155,7 @@ impl Named<'_> {
     /// Returns whether both effects are the same. The form of an `other` effect leaves its body
     /// out, unless it names a cluster.
     fn is_like(&self, other: &Self) -> bool {
-        let has_body = self.form.pointer(form::ELSEWHERE).is_some();
+        let has_body = self.form.pointer(elsewhere::INNER).is_some();
         let has_same_body = match (self.effect, other.effect) {
             (Effect::Other(one), Effect::Other(other)) if !has_body => {
                 let parsed = |text: &str| serde_json::from_str::<Value>(text).ok();

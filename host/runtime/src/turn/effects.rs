@@ -19,7 +19,6 @@ use crate::turn::{Desk, Turn};
 
 pub mod carrier;
 pub mod check;
-pub(crate) mod elsewhere;
 mod held;
 mod owners;
 pub(crate) mod reach;

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use serde_json::Value;
 
-use crate::journal::form::ELSEWHERE;
+use crate::elsewhere;
 use crate::journal::path;
 use crate::journal::redact::mask::{Key, plain};
 use crate::journal::sensitive::{KindOf, Place, Rules};
@@ -121,8 +121,8 @@ impl<'r> Found<'r> {
 
     fn effect(&mut self, effect: &mut Effect) {
         // An effect for a named cluster has the one that writes there in it.
-        let at = match effect.effect.pointer(ELSEWHERE) {
-            Some(_) => ELSEWHERE,
+        let at = match effect.effect.pointer(elsewhere::INNER) {
+            Some(_) => elsewhere::INNER,
             None => "",
         };
         let Some(form) = effect.effect.pointer_mut(at) else {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use vmhost_core::{Effect, Grants, Gvk, ObjectKey, Refusal};
 
-use super::elsewhere;
+use crate::elsewhere;
 use crate::rights::access::Required;
 use crate::turn::verdict::{Stop, Verdict};
 

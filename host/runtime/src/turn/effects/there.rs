@@ -13,12 +13,12 @@ use futures_util::future::BoxFuture;
 use vmhost_cluster::{Error, Written};
 use vmhost_core::{Effect, ObjectKey, Refusal, cut};
 
-use super::elsewhere::{self, Elsewhere};
 use super::warnings::Warnings;
 use super::writes::guard::Guard;
 use crate::config::terms::Terms;
 use crate::controller::Controller;
 use crate::deploy::slot::Generation;
+use crate::elsewhere::{self, Elsewhere};
 use crate::journal::record::{Answer, AnswerEnd};
 use crate::rights::access::Required;
 use crate::site::member::Member;

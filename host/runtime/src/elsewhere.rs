@@ -16,6 +16,9 @@ use vmhost_core::{
     Apply, Create, Delete, Effect, Gvk, ObjectKey, ObjectName, Other, Patch, PatchType, Propagation,
 };
 
+/// Where the form of a test case has the effect for the named cluster.
+pub(crate) const INNER: &str = "/other/body/effect";
+
 /// The name of the effect.
 const NAME: &str = Other::IN_CLUSTER;
 
@@ -39,7 +42,7 @@ pub(crate) fn read(effect: &Effect) -> Option<Result<Elsewhere, String>> {
 
 /// Effects with those for named clusters as if they were for the turn's own. The error names the
 /// first that cannot be read.
-pub(super) fn plain(effects: &[Effect]) -> Result<Cow<'_, [Effect]>, (usize, String)> {
+pub(crate) fn plain(effects: &[Effect]) -> Result<Cow<'_, [Effect]>, (usize, String)> {
     if effects.iter().all(|effect| read(effect).is_none()) {
         return Ok(Cow::Borrowed(effects));
     }
