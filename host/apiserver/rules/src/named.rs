@@ -159,10 +159,10 @@ mod tests {
             (
                 "dns1123SubdomainPrefix",
                 "my.a-",
-                "A-",
+                "A-b",
                 "a lowercase RFC 1123 subdomain",
             ),
-            ("dns1035LabelPrefix", "my-", "1-", "a DNS-1035 label"),
+            ("dns1035LabelPrefix", "my-", "1b-", "a DNS-1035 label"),
             (
                 "uri",
                 "https://a.b/c",
