@@ -151,7 +151,8 @@ pub(crate) struct RunArgs {
     )]
     pub(crate) health_probe_bind_address: String,
     /// The address that serves the state and the turns to `vmhost status`, `why` and `turns`, and
-    /// takes orders. Only orders need a token. 0 disables it.
+    /// takes orders. Orders need a token, and with --metrics-access token reads do, too. 0 disables
+    /// it.
     #[arg(
         long,
         value_name = "ADDRESS",
