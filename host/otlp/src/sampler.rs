@@ -1,5 +1,5 @@
 //! Which traces are exported (`OTEL_TRACES_SAMPLER`). The decision is made when a trace begins, or
-//! when one of another process is continued.
+//! when one of another process is continued. This module must not know what a span is about.
 
 use crate::context::{Parent, TraceId};
 
