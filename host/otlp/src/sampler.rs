@@ -15,11 +15,11 @@ pub(crate) struct Sampler {
 /// A share of all traces. It depends on their numbers alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Share {
-    /// All.
+    /// All traces.
     All,
-    /// None.
+    /// No trace.
     Nothing,
-    /// Those whose number is below this bound.
+    /// The traces whose number is below this bound.
     Below(u64),
 }
 
