@@ -64,8 +64,8 @@ pub(crate) enum Command {
     Sign(SignArgs),
     /// Verify the signatures of an artifact of an OCI registry, and show the trusted signers.
     Verify(VerifyArgs),
-    /// Show the state of a running vmhost: plugins, clusters, controllers, webhooks, stores, failing
-    /// keys.
+    /// Show the state of a running vmhost: plugins, clusters, controllers, webhooks, stores,
+    /// failing keys.
     Status(StatusArgs),
     /// Show why a running vmhost reconciled an object: what woke each turn, what the policy saw,
     /// read and did, what the API server answered, and what comes next.
