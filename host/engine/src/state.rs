@@ -1,4 +1,5 @@
-//! The data of a guest's store: an empty WASI context, its limits, and the running call.
+//! The data of a guest's store: an empty WASI context, its limits, and the running call. This
+//! module must not know what a call is about.
 
 use std::collections::HashMap;
 use std::sync::Arc;
