@@ -167,6 +167,15 @@ impl Canary {
         *self.step.lock() = step;
     }
 
+    /// The candidate's component, if that has this digest and the canary still needs it.
+    pub(crate) fn component(&self, digest: &str) -> Option<Vec<u8>> {
+        if self.about.digest != digest {
+            return None;
+        }
+        let component = self.component.lock();
+        (!component.is_empty()).then(|| component.clone())
+    }
+
     /// Takes the candidate's component, which the canary does not need any more.
     pub(crate) fn take_component(&self) -> Vec<u8> {
         std::mem::take(&mut *self.component.lock())

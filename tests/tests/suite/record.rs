@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use vmhost_runtime::journal::story::{Story, Turn};
 use vmhost_tests::both_servers;
-use vmhost_tests::guests::{self, Mode, PolicyFile};
+use vmhost_tests::guests::{self, Mode, PolicyFile, Way};
 use vmhost_tests::host::{self, Exit, Host};
 use vmhost_tests::loops::{KIND, Loops};
 use vmhost_tests::server::TestServer;
@@ -57,7 +57,7 @@ impl Saved {
     }
 }
 
-/// Records turns of a host, and has them replayed by this plugin.
+/// Records turns of a host, and has them replayed by this plugin, or by what the host has of it.
 async fn record(
     host: &Host,
     out: &Path,
@@ -68,9 +68,10 @@ async fn record(
     let mut command = host::bare()?.arg("record").args(which);
     command = command.args(["-o", "json", "--address", &address]);
     command = command.arg("--out").arg(out);
-    if let Some(plugin) = plugin {
-        command = command.arg("--plugin").arg(plugin);
-    }
+    command = match plugin {
+        Some(plugin) => command.arg("--plugin").arg(plugin),
+        None => command.arg("--admin-token-file").arg(host.token_file()),
+    };
     let exit = command.spawn()?.wait_exit_within(COMPILES).await?;
     ensure!(exit.status.success(), "{:?}", exit.output);
     serde_json::from_str(&exit.stdout.join("\n")).with_context(|| format!("{exit:?}"))
@@ -135,12 +136,19 @@ async fn a_turn_is_recorded_and_another_version_differs(server: &TestServer) -> 
     case.write("expect.json", &case.read("expect.json")?)?;
     let again = record(&host, out, &["--key", &key], None).await?;
     ensure!(again.cases.iter().all(|case| case.kept), "{again:?}");
+    // The host has the version that ran, and gives it to those who have its token.
+    let folder = other_folder.path().join("by-itself");
+    let by_itself = record(&host, &folder, &["--key", &key], None).await?;
+    let case = &by_itself.cases[0];
+    ensure!(case.exact == "yes" && case.because.is_empty(), "{case:?}");
     // Without the version that ran, no case is replayed.
     let folder = other_folder.path();
     let unchecked = record(&host, folder, &["--key", &key], Some(other.path())).await?;
     let told = unchecked.cases[0].because.join(" ");
     ensure!(unchecked.cases[0].exact == "unknown", "{unchecked:?}");
-    ensure!(told.contains("another version ran"), "{unchecked:?}");
+    for words in ["another version ran", "--plugin", "--admin-token-file"] {
+        ensure!(told.contains(words), "no {words:?}: {unchecked:?}");
+    }
 
     let (code, exit) = replay(policy.path(), out, &[]).await?;
     let last = exit.stdout.last().map(String::as_str);
@@ -166,6 +174,18 @@ async fn a_turn_is_recorded_and_another_version_differs(server: &TestServer) -> 
     let test = host::bare()?.arg("test").arg(policy.path());
     let exit = test.arg("--cases").arg(out).run().await?;
     ensure!(exit.status.success(), "{exit:?}");
+
+    // The host keeps the version that a swap has replaced.
+    policy.swap(&guests::vm_stamp(2, Mode::Keep)?, Way::Rename)?;
+    host.wait_for_line("swapped vm-stamp: generation 2").await?;
+    let folder = other_folder.path().join("after-a-swap");
+    let after = record(&host, &folder, &["--key", &key], None).await?;
+    ensure!(
+        after.cases.iter().all(|case| case.exact == "yes"),
+        "{after:?}"
+    );
+    let first = after.cases[0].json("recorded.json")?;
+    ensure!(first["generation"] == 1, "{first}");
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! Lets an order through only if it carries the host's token, or comes from a user of the cluster
+//! Lets an order, or a question that needs the token, through only if it carries the host's token, or comes from a user of the cluster
 //! who may give it ([`super::access`]), and if no foreign web page sent it.
 //! ([`super::guard`] checks that the request names this machine.)
 //!
@@ -64,7 +64,7 @@ fn refusal(by: By, uri: &Uri, headers: &HeaderMap) -> Option<(StatusCode, String
             "the token is not the one of this vmhost: it may have started anew; pass its --admin-token-file"
         }
         Some(Shown::None) => {
-            "an order needs the token of this vmhost (Authorization: Bearer TOKEN), which is in its --admin-token-file"
+            "this request needs the token of this vmhost (Authorization: Bearer TOKEN), which is in its --admin-token-file"
         }
         None => {
             "this vmhost takes no orders, since it could write no token file: start it with --admin-token-file"
