@@ -116,6 +116,7 @@ fn stops(record: &TurnRecord, answer: &Answer) -> bool {
     let is_delete = matches!(effect, Some(Wanted::Delete(_)));
     match answer.end {
         AnswerEnd::Refused(code, _) => !(is_delete && code == NOT_FOUND),
+        AnswerEnd::Unanswered(_) => true,
         _ => false,
     }
 }
@@ -149,6 +150,10 @@ fn end(answer: &Answer, effect: &mut Effect) {
         AnswerEnd::Refused(code, message) => {
             (effect.code, effect.message) = (Some(*code), Some(message.clone()));
             "refused"
+        }
+        AnswerEnd::Unanswered(message) => {
+            effect.message = Some(message.clone());
+            "unanswered"
         }
     };
     effect.end = end.into();
