@@ -155,8 +155,8 @@ impl Journal {
         drop(part);
     }
 
-    /// The bytes that a part may have of failed turns. To be read with the lock of the part, so that
-    /// reviews which come later find the part's turn in it.
+    /// The bytes that a part may have of failed turns. To be read with the lock of the part, so
+    /// that reviews which come later find the part's turn in it.
     fn most_failed(&self) -> usize {
         let reviewed = self.reviewed.load(Ordering::Relaxed);
         self.shares.failed.saturating_sub(reviewed)

@@ -111,8 +111,8 @@ impl History {
         past.read(digest).ok().filter(|bytes| !bytes.is_empty())
     }
 
-    /// The component of a version of a plugin that runs or ran. `None` if it is not kept, as that of
-    /// a script never is. Reads files, and none but those of versions, whatever the digest says.
+    /// The component of a version of a plugin that runs or ran. `None` if it is not kept, as that
+    /// of a script never is. Reads files, and none but those of versions, whatever the digest says.
     pub(crate) fn component(&self, plugin: &str, digest: &str) -> Option<Vec<u8>> {
         if !is_digest(digest) {
             return None;

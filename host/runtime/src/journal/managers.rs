@@ -78,8 +78,8 @@ impl Writers {
     }
 }
 
-/// Returns the managers that wrote these fields last as one text, such as `kubectl-edit` or `helm or
-/// kubectl-edit`. `None` if the text names no manager.
+/// Returns the managers that wrote these fields last as one text, such as `kubectl-edit` or
+/// `helm or kubectl-edit`. `None` if the text names no manager.
 pub(crate) fn shown<'p>(managed: &str, paths: impl Iterator<Item = &'p str>) -> Option<String> {
     let writers = Writers::of(managed);
     let names = writers.of_fields(paths);
@@ -87,8 +87,8 @@ pub(crate) fn shown<'p>(managed: &str, paths: impl Iterator<Item = &'p str>) -> 
 }
 
 /// Returns whether these fields, in the form of `fieldsV1`, contain the field that these steps lead
-/// to. The entry of a list's item has a key or a value in place of a number, so that any item of the
-/// list counts.
+/// to. The entry of a list's item has a key or a value in place of a number, so that any item of
+/// the list counts.
 fn owns(fields: &Value, steps: &[String]) -> bool {
     let Some(fields) = fields.as_object() else {
         return false;

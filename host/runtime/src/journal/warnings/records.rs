@@ -99,8 +99,8 @@ pub(super) fn verb(turn: &TurnRecord, answer: &Answer) -> &'static str {
     effect.map_or("write", Effect::verb)
 }
 
-/// Returns the status code of the refusal that ended the turn, if one did; 0 without an answer. A delete of an object
-/// that is gone does not end a turn.
+/// Returns the status code of the refusal that ended the turn, if one did; 0 without an answer. A
+/// delete of an object that is gone does not end a turn.
 pub(super) fn refusal(turn: &TurnRecord) -> Option<u16> {
     let last = turn.answers.last()?;
     match last.end {

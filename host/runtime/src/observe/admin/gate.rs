@@ -1,6 +1,6 @@
-//! Lets an order, or a question that needs the token, through only if it carries the host's token, or comes from a user of the cluster
-//! who may give it ([`super::access`]), and if no foreign web page sent it.
-//! ([`super::guard`] checks that the request names this machine.)
+//! Lets an order, or a question that is no report, through only if it carries the host's token, or
+//! comes from a user of the cluster who may give it ([`super::access`]), and if no foreign web page
+//! sent it. ([`super::guard`] checks that the request names this machine.)
 //!
 //! This module must not know what is ordered.
 
