@@ -120,7 +120,7 @@ async fn check(
             replay_all(loader, plugin, &mine).await?;
         }
     }
-    while let Some((case, _)) = left.first() {
+    while let Some(&(case, _)) = left.first() {
         let (plugin, digest) = (&case.plugin, &case.digest);
         let given = versions::of_host(loader, host, plugin, digest).await;
         let (mine, others) = of_version(left, digest);

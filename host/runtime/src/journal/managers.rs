@@ -44,7 +44,8 @@ impl Writers {
         let mut writers: Vec<Writer> = Vec::new();
         for entry in entries {
             let fields = entry.fields.filter(|_| !is_alone);
-            let fields = fields.and_then(|fields| serde_json::from_str(fields.get()).ok());
+            let fields: Option<Value> =
+                fields.and_then(|fields| serde_json::from_str(fields.get()).ok());
             match writers.iter_mut().find(|known| known.name == entry.manager) {
                 Some(known) => known.fields.extend(fields),
                 None => writers.push(Writer {
