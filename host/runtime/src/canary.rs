@@ -67,7 +67,7 @@ pub struct Canary {
     keys: BTreeMap<String, Arc<CandidateKeys>>,
     score: Mutex<Score>,
     report: Mutex<Report<TurnRecord>>,
-    /// The candidate's component, until the end.
+    /// The candidate's component, until a moment after the end.
     component: Mutex<Vec<u8>>,
     ended: OnceLock<Ended>,
     /// Whether the end is counted.

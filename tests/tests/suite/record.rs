@@ -189,6 +189,35 @@ async fn a_turn_is_recorded_and_another_version_differs(server: &TestServer) -> 
     Ok(())
 }
 
+both_servers!(what_a_candidate_did_is_replayed_after_its_end);
+async fn what_a_candidate_did_is_replayed_after_its_end(server: &TestServer) -> Result<()> {
+    let vms = Vms::install(server).await?;
+    let (name, version) = ("vm-stamp", |number| guests::vm_stamp(number, Mode::Restamp));
+    let policy = PolicyFile::new(name, &version(1)?)?;
+    let host = vms.host(&server.kubeconfig(), &policy)?.ready().await?;
+    vms.create(0..1, 0).await?;
+    vms.until_complete(1).await?;
+    let all = ["--weight", "100"];
+    host.start_canary(name, &version(2)?, &all).await?;
+    vms.until_one(&Vms::name(0), "the candidate ran it", |vm| {
+        vm.stamp == Some(2)
+    })
+    .await?;
+    host.until_idle().await?;
+    host.end_canary(name, "abort").await?;
+    let folder = tempfile::tempdir()?;
+    let which = ["--controller", "vm-stamp/vms"];
+    let recorded = record(&host, folder.path(), &which, None).await?;
+    let of_candidate = |case: &&Saved| {
+        let told = case.json("recorded.json");
+        told.is_ok_and(|told| told["generation"] == 2)
+    };
+    let case = recorded.cases.iter().find(of_candidate);
+    let case = case.with_context(|| format!("{recorded:?}"))?;
+    ensure!(case.exact == "yes", "{case:?}");
+    Ok(())
+}
+
 both_servers!(what_cannot_run_is_no_difference);
 async fn what_cannot_run_is_no_difference(server: &TestServer) -> Result<()> {
     let vms = Vms::install(server).await?;
