@@ -189,6 +189,31 @@ async fn a_turn_is_recorded_and_another_version_differs(server: &TestServer) -> 
     Ok(())
 }
 
+both_servers!(a_host_without_a_folder_has_what_ran_in_memory);
+async fn a_host_without_a_folder_has_what_ran_in_memory(server: &TestServer) -> Result<()> {
+    let vms = Vms::install(server).await?;
+    let policy = PolicyFile::new("vm-stamp", &guests::vm_stamp(1, Mode::Keep)?)?;
+    let mut host = vms.host(&server.kubeconfig(), &policy)?;
+    for folder in ["VMHOST_HISTORY", "XDG_CACHE_HOME", "HOME"] {
+        host = host.without(folder);
+    }
+    let host = host.ready().await?;
+    vms.create(0..1, 0).await?;
+    vms.until_complete(1).await?;
+    until_vm_wrote(&host, &vms, &Vms::name(0)).await?;
+    ensure!(host.history("vm-stamp").await?.folder.is_none());
+    policy.swap(&guests::vm_stamp(2, Mode::Keep)?, Way::Rename)?;
+    host.wait_for_line("swapped vm-stamp: generation 2").await?;
+    let folder = tempfile::tempdir()?;
+    let which = ["--controller", "vm-stamp/vms"];
+    let recorded = record(&host, folder.path(), &which, None).await?;
+    let first = recorded.cases.first().context("no case")?;
+    ensure!(first.exact == "yes", "{first:?}");
+    let told = first.json("recorded.json")?;
+    ensure!(told["generation"] == 1, "{told}");
+    Ok(())
+}
+
 both_servers!(what_a_candidate_did_is_replayed_after_its_end);
 async fn what_a_candidate_did_is_replayed_after_its_end(server: &TestServer) -> Result<()> {
     let vms = Vms::install(server).await?;
