@@ -17,12 +17,10 @@
 //! This module must not know queues or plugins, and nothing reads the journal on the hot path.
 
 use std::collections::HashSet;
-use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Instant, SystemTime};
 
-use foldhash::fast::FixedState;
 use parking_lot::Mutex;
 use vmhost_core::{ObjectName, Striped};
 
@@ -31,6 +29,7 @@ pub(crate) mod diff;
 pub(crate) mod export;
 pub(crate) mod form;
 pub(crate) mod managers;
+mod part;
 pub(crate) mod path;
 mod paths;
 pub(crate) mod record;
@@ -46,6 +45,7 @@ pub(crate) mod warnings;
 pub mod watch;
 mod woken;
 
+use part::Part;
 use record::{AnswerEnd, Quiet, TurnRecord};
 use ring::Ring;
 use wakes::{WakeLog, Wakened};
@@ -83,19 +83,6 @@ struct Shares {
     reviews: usize,
     /// How many parts there are.
     threads: usize,
-}
-
-#[derive(Debug, Default)]
-struct Part {
-    turns: Ring,
-    failed: Ring,
-    /// One place for each value of the shortened hash of a key. Of several keys with the same
-    /// value, the last record stays.
-    quiet: Vec<Option<Quiet>>,
-    /// Number of quiet turns.
-    quiet_turns: u64,
-    /// Number of records that were dropped for newer ones.
-    dropped: u64,
 }
 
 /// Reviews that were denied or not answered.
@@ -191,19 +178,7 @@ impl Journal {
         if !self.is_on() {
             return;
         }
-        let places = self.shares.quiet / size_of::<Option<Quiet>>();
-        let mut part = self.parts.mine().lock();
-        part.quiet_turns += 1;
-        if part.quiet.is_empty() {
-            part.quiet.resize(places.max(1), None);
-        }
-        let hash = FixedState::default().hash_one(&turn.key) as usize;
-        let place = hash % part.quiet.len();
-        let place = &mut part.quiet[place];
-        match place {
-            Some(known) if known.is_of(&turn) => known.add(turn),
-            _ => *place = Some(turn),
-        }
+        self.parts.mine().lock().quiet(turn, self.shares.quiet);
     }
 
     /// The records of a key, in the order in which the turns began.

@@ -174,6 +174,7 @@ impl TurnRecord {
         let text =
             |object: &Option<Snapshot>| object.as_ref().map_or(0, |object| object.text.len() + 64);
         size_of::<Self>()
+            + self.key.as_str().len()
             + text(&self.object)
             + text(&self.previous)
             + self.trace.bytes()

@@ -149,7 +149,10 @@ fn held(journal: &Journal) -> usize {
     let parts = journal.parts.iter().map(|part| {
         let part = part.lock();
         let quiet = part.quiet.capacity() * size_of::<Option<Quiet>>();
-        bytes(&part.turns) + bytes(&part.failed) + quiet
+        let names = part.quiet.iter().flatten();
+        let names = names.map(|quiet| quiet.key.as_str().len()).sum::<usize>();
+        assert_eq!(part.names, names, "the part counts as its records do");
+        bytes(&part.turns) + bytes(&part.failed) + quiet + names
     });
     parts.sum::<usize>() + bytes(&journal.reviews.lock().ring) + journal.wakes.bytes()
 }
@@ -249,6 +252,22 @@ fn quiet_turns_are_folded_into_a_count() {
     assert_eq!((quiets.len(), quiets[0].count), (1, 1));
     assert_eq!(journal.counts(), (1001, 0));
     assert!(journal.of("other/objects", &key("x")).1.is_empty());
+}
+
+#[test]
+fn long_names_of_quiet_keys_stay_within_the_bytes() {
+    let (journal, origin) = (Journal::new(1 << 18, 1), origin());
+    let start = Instant::now();
+    for at in 0..20_000 {
+        let name = format!("{at:0>250}");
+        journal.quiet(quiet(&origin, &name, start));
+    }
+    let held = held(&journal);
+    assert!(held <= journal.shares.quiet, "{held}");
+    let (_, quiets) = journal.of(CONTROLLER, &key(&format!("{:0>250}", 19_999)));
+    assert_eq!(quiets.len(), 1, "the newest is there");
+    let (_, quiets) = journal.pick(|_| true, |_| true);
+    assert!(quiets.len() > 10, "{}", quiets.len());
 }
 
 #[test]
