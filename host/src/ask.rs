@@ -83,6 +83,12 @@ impl Host {
         self.document(TIMEOUT, path, request, Body::empty()).await
     }
 
+    /// Gets bytes that the host gives only to callers with its token.
+    pub(crate) async fn bytes(&self, path: &str) -> Result<Answer<Vec<u8>>> {
+        let request = |peer| self.with_token(Request::get(path), peer);
+        self.answer(ORDER_TIMEOUT, request, Body::empty()).await
+    }
+
     /// Gives an order, with the host's token.
     pub(crate) async fn post<T: DeserializeOwned>(
         &self,
@@ -110,8 +116,7 @@ impl Host {
         Ok(request.header(header::AUTHORIZATION, format!("Bearer {token}")))
     }
 
-    /// Sends a request and reads the document of the answer. `request` returns the request for the
-    /// address to which it is sent.
+    /// Sends a request and reads the document of the answer.
     async fn document<T: DeserializeOwned>(
         &self,
         limit: Duration,
@@ -119,20 +124,35 @@ impl Host {
         request: impl FnOnce(SocketAddr) -> Result<request::Builder>,
         body: Body,
     ) -> Result<Answer<T>> {
+        let bytes = match self.answer(limit, request, body).await? {
+            Answer::Found(bytes) => bytes,
+            Answer::Refused(status, why) => return Ok(Answer::Refused(status, why)),
+        };
+        let document = serde_json::from_slice(&bytes).map_err(|error| {
+            let path = path.split('?').next().unwrap_or_default();
+            self.not_vmhost(&format!("its {path} is not valid: {error}"))
+        })?;
+        Ok(Answer::Found(document))
+    }
+
+    /// Sends a request and reads the answer. `request` returns the request for the address to which
+    /// it is sent.
+    async fn answer(
+        &self,
+        limit: Duration,
+        request: impl FnOnce(SocketAddr) -> Result<request::Builder>,
+        body: Body,
+    ) -> Result<Answer<Vec<u8>>> {
         let read = async {
             let sent = self.send(request, body).await?;
             let bytes = self.all(sent.body).await?;
             anyhow::Ok((sent.status, bytes))
         };
         let (status, bytes) = self.within(limit, read).await?;
-        if status != StatusCode::OK {
-            return Ok(Answer::Refused(status, text(&bytes, status)));
-        }
-        let document = serde_json::from_slice(&bytes).map_err(|error| {
-            let path = path.split('?').next().unwrap_or_default();
-            self.not_vmhost(&format!("its {path} is not valid: {error}"))
-        })?;
-        Ok(Answer::Found(document))
+        Ok(match status {
+            StatusCode::OK => Answer::Found(bytes),
+            _ => Answer::Refused(status, text(&bytes, status)),
+        })
     }
 
     /// Follows a path that sends events.

@@ -153,7 +153,8 @@ fn shown(report: &CanaryReport) -> String {
 /// Formats an object with what the candidate changed first.
 fn object_text(object: &CanaryObject) -> String {
     let turns = match object.turns {
-        0 | 1 => String::new(),
+        0 => " (no answer came, so that it may not have changed)".to_owned(),
+        1 => String::new(),
         turns => format!(" ({turns} turns)"),
     };
     let what = match object.cut {
@@ -230,13 +231,20 @@ mod tests {
         };
         let report = CanaryReport {
             canary: state(),
-            objects: vec![CanaryObject {
-                object: "VirtualMachine default/x".into(),
-                turns: 2,
-                verbs: vec!["patch".into()],
-                fields: vec![changed],
-                cut: false,
-            }],
+            objects: vec![
+                CanaryObject {
+                    object: "VirtualMachine default/x".into(),
+                    turns: 2,
+                    verbs: vec!["patch".into()],
+                    fields: vec![changed],
+                    cut: false,
+                },
+                CanaryObject {
+                    object: "VirtualMachine default/y".into(),
+                    verbs: vec!["delete".into()],
+                    ..CanaryObject::default()
+                },
+            ],
             next: None,
             unlisted: 3,
         };
@@ -246,6 +254,7 @@ mod tests {
             "live       generation 1, sha256:111111111111: 0 keys had a turn, 0 fail",
             "VirtualMachine default/x (2 turns): patch",
             "    spec.status \"creating\" -> \"broken\"",
+            "VirtualMachine default/y (no answer came, so that it may not have changed): delete",
             "and 3 more, which are not listed",
         ] {
             assert!(

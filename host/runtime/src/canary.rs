@@ -50,7 +50,7 @@ use score::{Noted, Score};
 use steps::Steps;
 use weight::Weight;
 
-use crate::journal::record::TurnRecord;
+use crate::journal::record::{Answer, AnswerEnd, TurnRecord};
 
 /// One canary of one plugin. After its end it is kept for the report.
 #[derive(Debug)]
@@ -67,7 +67,7 @@ pub struct Canary {
     keys: BTreeMap<String, Arc<CandidateKeys>>,
     score: Mutex<Score>,
     report: Mutex<Report<TurnRecord>>,
-    /// The candidate's component, until the end.
+    /// The candidate's component, until a moment after the end.
     component: Mutex<Vec<u8>>,
     ended: OnceLock<Ended>,
     /// Whether the end is counted.
@@ -167,6 +167,15 @@ impl Canary {
         *self.step.lock() = step;
     }
 
+    /// The candidate's component, if that has this digest and the canary still needs it.
+    pub(crate) fn component(&self, digest: &str) -> Option<Vec<u8>> {
+        if self.about.digest != digest {
+            return None;
+        }
+        let component = self.component.lock();
+        (!component.is_empty()).then(|| component.clone())
+    }
+
     /// Takes the candidate's component, which the canary does not need any more.
     pub(crate) fn take_component(&self) -> Vec<u8> {
         std::mem::take(&mut *self.component.lock())
@@ -264,13 +273,21 @@ impl Canary {
         (score.counts(), score.broken())
     }
 
-    /// Adds a turn of the candidate to the report, if it changed objects.
+    /// Adds a turn of the candidate to the report, if it changed objects, or if no answer tells
+    /// whether it did.
     pub(crate) fn wrote(&self, record: &TurnRecord) {
+        let is_unanswered = |answer: &&Answer| matches!(answer.end, AnswerEnd::Unanswered(_));
+        let answers = || record.answers.iter();
         if record.changed() {
-            let changed = record.answers.iter().filter(|answer| answer.changed());
+            let changed = answers().filter(|answer| answer.changed());
             let objects = changed.map(|answer| &answer.object);
             let mut report = self.report.lock();
             report.add(objects, record.bytes(), || record.clone());
+        }
+        if answers().any(|answer| is_unanswered(&answer)) {
+            let objects = answers().filter(is_unanswered).map(|answer| &answer.object);
+            let mut report = self.report.lock();
+            report.perhaps(objects, record.bytes(), || record.clone());
         }
     }
 

@@ -31,6 +31,16 @@ pub(crate) struct Elsewhere {
     pub(crate) effect: Effect,
 }
 
+impl Elsewhere {
+    /// The cluster, for people: `cluster east`, or `home`.
+    pub(crate) fn place(&self) -> String {
+        match &self.cluster {
+            None => "home".to_owned(),
+            Some(name) => format!("cluster {name}"),
+        }
+    }
+}
+
 /// Reads an effect that is for a named cluster; `None` for any other. The error says what is wrong
 /// with its body.
 pub(crate) fn read(effect: &Effect) -> Option<Result<Elsewhere, String>> {

@@ -11,16 +11,16 @@
 //! Each thread of workers has its own part, so that workers share no memory that they write. A part
 //! has three shares: turns, failed turns (so that a swap of all keys does not push them out), and
 //! quiet turns, of which only the last of a key is kept, with a count. Reviews that were denied or
-//! not answered have at most half of the share of failed turns.
+//! not answered, which other threads record, are in a part of their own. They take at most half of
+//! the share of failed turns, in equal shares from all parts, and nothing if there are none.
 //!
 //! This module must not know queues or plugins, and nothing reads the journal on the hot path.
 
-use std::collections::{HashSet, VecDeque};
-use std::hash::BuildHasher;
+use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Instant, SystemTime};
 
-use foldhash::fast::FixedState;
 use parking_lot::Mutex;
 use vmhost_core::{ObjectName, Striped};
 
@@ -29,10 +29,12 @@ pub(crate) mod diff;
 pub(crate) mod export;
 pub(crate) mod form;
 pub(crate) mod managers;
+mod part;
 pub(crate) mod path;
 mod paths;
 pub(crate) mod record;
 pub(crate) mod redact;
+mod ring;
 pub mod sensitive;
 pub mod shown;
 pub mod story;
@@ -43,7 +45,9 @@ pub(crate) mod warnings;
 pub mod watch;
 mod woken;
 
+use part::Part;
 use record::{AnswerEnd, Quiet, TurnRecord};
+use ring::Ring;
 use wakes::{WakeLog, Wakened};
 
 /// The default of `--record-bytes`.
@@ -59,6 +63,9 @@ const TURNS: usize = 3;
 #[derive(Debug)]
 pub(crate) struct Journal {
     parts: Striped<Mutex<Part>>,
+    reviews: Mutex<Reviews>,
+    /// The bytes that reviews take from the share of failed turns of each part.
+    reviewed: AtomicUsize,
     /// The changes that woke keys.
     pub(crate) wakes: Arc<WakeLog>,
     shares: Shares,
@@ -72,70 +79,37 @@ struct Shares {
     turns: usize,
     failed: usize,
     quiet: usize,
+    /// The bytes of reviews.
+    reviews: usize,
+    /// How many parts there are.
+    threads: usize,
 }
 
+/// Reviews that were denied or not answered.
 #[derive(Debug, Default)]
-struct Part {
-    turns: Ring,
-    failed: Ring,
-    /// Reviews that were denied or not answered.
-    reviews: Ring,
-    /// One place for each value of the shortened hash of a key. Of several keys with the same
-    /// value, the last record stays.
-    quiet: Vec<Option<Quiet>>,
-    /// Number of quiet turns.
-    quiet_turns: u64,
+struct Reviews {
+    ring: Ring,
     /// Number of records that were dropped for newer ones.
     dropped: u64,
-}
-
-#[derive(Debug, Default)]
-struct Ring {
-    records: VecDeque<Box<TurnRecord>>,
-    bytes: usize,
-}
-
-impl Ring {
-    /// Adds a record. Moves the records that it displaces into `gone`.
-    #[allow(clippy::vec_box, reason = "freed as it is, after the lock")]
-    fn push(&mut self, record: Box<TurnRecord>, most: usize, gone: &mut Vec<Box<TurnRecord>>) {
-        let bytes = record.bytes();
-        if bytes > most {
-            // The record itself is dropped: one plugin must not displace the records of others.
-            gone.push(record);
-            return;
-        }
-        self.bytes += bytes;
-        self.records.push_back(record);
-        self.shrink(most, gone);
-    }
-
-    /// Moves the oldest records above this many bytes into `gone`.
-    #[allow(clippy::vec_box, reason = "freed as it is, after the lock")]
-    fn shrink(&mut self, most: usize, gone: &mut Vec<Box<TurnRecord>>) {
-        while self.bytes > most {
-            let Some(oldest) = self.records.pop_front() else {
-                break;
-            };
-            self.bytes -= oldest.bytes();
-            gone.push(oldest);
-        }
-    }
 }
 
 impl Journal {
     /// Creates a journal of at most this many bytes, which this many threads write. With 0 bytes
     /// nothing is kept.
     pub(crate) fn new(bytes: usize, threads: usize) -> Self {
-        let eighth = bytes / 8;
-        let of = |eighths: usize| eighth * eighths / threads.max(1);
+        let (eighth, threads) = (bytes / 8, threads.max(1));
+        let of = |eighths: usize| eighth * eighths / threads;
         Self {
             parts: Striped::default(),
+            reviews: Mutex::default(),
+            reviewed: AtomicUsize::new(0),
             wakes: Arc::new(WakeLog::new(eighth * WAKES)),
             shares: Shares {
                 turns: of(TURNS),
                 failed: of(FAILED),
                 quiet: of(QUIET),
+                reviews: eighth * FAILED / 2,
+                threads,
             },
             start: (Instant::now(), SystemTime::now()),
         }
@@ -159,8 +133,7 @@ impl Journal {
         let mut gone = Vec::new();
         let mut part = self.parts.mine().lock();
         if turn.is_failure() {
-            let most = self.shares.failed.saturating_sub(part.reviews.bytes);
-            part.failed.push(turn, most, &mut gone);
+            part.failed.push(turn, self.most_failed(), &mut gone);
         } else {
             part.turns.push(turn, self.shares.turns, &mut gone);
         }
@@ -169,19 +142,35 @@ impl Journal {
         drop(part);
     }
 
+    /// The bytes that a part may have of failed turns. To be read with the lock of the part, so
+    /// that reviews which come later find the part's turn in it.
+    fn most_failed(&self) -> usize {
+        let reviewed = self.reviewed.load(Ordering::Relaxed);
+        self.shares.failed.saturating_sub(reviewed)
+    }
+
     /// Records a review that was denied or not answered, without its objects. However many come,
     /// they push out no turns but failed ones above half of the share of those.
     pub(crate) fn review(&self, mut review: TurnRecord) {
         review.cut();
-        let mut gone = Vec::new();
-        let mut part = self.parts.mine().lock();
         let review = Box::new(review);
-        part.reviews.push(review, self.shares.failed / 2, &mut gone);
-        let most = self.shares.failed.saturating_sub(part.reviews.bytes);
-        part.failed.shrink(most, &mut gone);
-        part.dropped += gone.len() as u64;
-        // Freed after the lock is released.
-        drop(part);
+        let mut gone = Vec::new();
+        let mut reviews = self.reviews.lock();
+        let ring = &mut reviews.ring;
+        ring.push(review, self.shares.reviews, &mut gone);
+        let taken = ring.bytes.div_ceil(self.shares.threads);
+        reviews.dropped += gone.len() as u64;
+        let before = self.reviewed.swap(taken, Ordering::Relaxed);
+        if taken > before {
+            // Until the ring is full; then a review makes way for another one.
+            for part in self.parts.iter() {
+                let (mut part, kept) = (part.lock(), gone.len());
+                part.failed.shrink(self.most_failed(), &mut gone);
+                part.dropped += (gone.len() - kept) as u64;
+            }
+        }
+        // Freed after the locks are released.
+        drop(reviews);
     }
 
     /// Records a turn that did nothing and succeeded.
@@ -189,19 +178,7 @@ impl Journal {
         if !self.is_on() {
             return;
         }
-        let places = self.shares.quiet / size_of::<Option<Quiet>>();
-        let mut part = self.parts.mine().lock();
-        part.quiet_turns += 1;
-        if part.quiet.is_empty() {
-            part.quiet.resize(places.max(1), None);
-        }
-        let hash = FixedState::default().hash_one(&turn.key) as usize;
-        let place = hash % part.quiet.len();
-        let place = &mut part.quiet[place];
-        match place {
-            Some(known) if known.is_of(&turn) => known.add(turn),
-            _ => *place = Some(turn),
-        }
+        self.parts.mine().lock().quiet(turn, self.shares.quiet);
     }
 
     /// The records of a key, in the order in which the turns began.
@@ -260,11 +237,13 @@ impl Journal {
     pub(crate) fn walk(&self, mut turns: impl FnMut(&TurnRecord), mut quiet: impl FnMut(&Quiet)) {
         for part in self.parts.iter() {
             let part = part.lock();
-            let rings = [&part.turns, &part.failed, &part.reviews];
+            let rings = [&part.turns, &part.failed];
             let records = rings.into_iter().flat_map(|ring| &ring.records);
             records.for_each(|record| turns(record));
             part.quiet.iter().flatten().for_each(&mut quiet);
         }
+        let reviews = self.reviews.lock();
+        reviews.ring.records.iter().for_each(|record| turns(record));
     }
 
     /// The number of quiet turns, and the number of records that were dropped for newer ones.
@@ -273,7 +252,8 @@ impl Journal {
             let part = part.lock();
             (part.quiet_turns, part.dropped)
         });
-        counts.fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1))
+        let reviews = (0, self.reviews.lock().dropped);
+        counts.fold(reviews, |all, one| (all.0 + one.0, all.1 + one.1))
     }
 
     /// Converts a time of a record to the time of day.

@@ -31,6 +31,7 @@ pub(crate) mod pair;
 pub(crate) mod place;
 pub(crate) mod queue;
 pub mod report;
+mod rest;
 pub(crate) mod results;
 pub(crate) mod run;
 pub(crate) mod running;

@@ -196,9 +196,7 @@ pub(super) fn end(effect: &Effect) -> (&'static str, String) {
     let version = version.map_or_else(String::new, |version| format!(", version {version}"));
     let why = effect.message.as_deref();
     let why = why.map_or_else(String::new, |why| format!(": {why}"));
-    let code = effect
-        .code
-        .map_or_else(String::new, |code| format!(" with {code}"));
+    let code = effect.code.unwrap_or_default();
     match effect.end.as_str() {
         "repeated" => (
             "host",
@@ -209,7 +207,12 @@ pub(super) fn end(effect: &Effect) -> (&'static str, String) {
             "not sent, since an earlier effect was refused".to_owned(),
         ),
         "sent" => ("host", format!("sent{why}")),
-        "refused" => ("server", format!("refused{code}{why}")),
+        "refused" if code == 0 => ("host", format!("not carried out{why}")),
+        "refused" => ("server", format!("refused with {code}{why}")),
+        "unanswered" => (
+            "server",
+            format!("gave no answer, so that it may have been carried out{why}"),
+        ),
         end => ("server", format!("{end}{version}{why}")),
     }
 }

@@ -221,7 +221,7 @@ impl Text {
         }
         let (who, end) = end(effect);
         match effect.end.as_str() {
-            "refused" => self.page.bad(who, &end),
+            "refused" | "unanswered" => self.page.bad(who, &end),
             _ => self.page.named(who, &end),
         }
     }

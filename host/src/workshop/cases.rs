@@ -44,7 +44,7 @@ mod cluster;
 mod compare;
 mod controller;
 mod form;
-mod http;
+pub(super) mod http;
 mod json;
 pub(super) mod junit;
 mod lines;

@@ -3,12 +3,15 @@
 //!
 //! ```text
 //! host --GET /cases--> cases, redacted --save--> folders --replay--> recorded.json: exact or not
+//!   '--GET /plugins/PLUGIN/component--> the version that ran ---^
 //! ```
+//! The version that ran is what `--plugin` names, if that is it, or else comes from the host.
 //! This module must not know what the files of a case contain.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use vmhost_engine::Plugin;
 use vmhost_runtime::deploy::loader::Loader;
 use vmhost_runtime::journal::case::{Case, Cases};
 use vmhost_runtime::observe::admin::questions::CasesQuery;
@@ -16,7 +19,7 @@ use vmhost_runtime::observe::admin::questions::CasesQuery;
 use super::args::recorded::{RecordArgs, WhichArgs};
 use super::cases::again::{End, replay};
 use super::cases::recorded::{Check, Recorded};
-use crate::ask::find;
+use crate::ask::{Host, find};
 use crate::cli::common::OutputFormat;
 use crate::output::{json, print};
 
@@ -47,7 +50,7 @@ pub(crate) async fn command(loader: &Loader, args: &RecordArgs) -> Result<()> {
         save::Place::New(folder) => Some((*case, folder.clone())),
         save::Place::There(_) => None,
     });
-    check(loader, versions, new.collect()).await?;
+    check(loader, &host, versions, new.collect()).await?;
     let saved: Result<Vec<Saved>> = saved.iter().map(|(_, place)| Saved::of(place)).collect();
     let report = Report {
         cases: saved?,
@@ -98,34 +101,62 @@ fn reasons(left_out: &[String]) -> String {
     }
 }
 
+/// A case, and its folder.
+type InFolder<'c> = (&'c Case, PathBuf);
+
 /// Replays each case with the version that ran, and writes the result into the case.
 async fn check(
     loader: &Loader,
-    versions: Option<Versions>,
-    cases: Vec<(&Case, PathBuf)>,
+    host: &Host,
+    named: Option<Versions>,
+    mut left: Vec<InFolder<'_>>,
 ) -> Result<()> {
-    let mut left = cases;
-    let mut why = "not replayed: name the plugin that ran with --plugin".to_owned();
-    if let Some(versions) = versions {
-        why = versions.no_other();
+    let mut not_named = String::new();
+    if let Some(versions) = named {
+        not_named = format!("{}, and ", versions.no_other());
         for (digest, plugin) in versions.all {
-            let (mine, others): (Vec<_>, Vec<_>) = left
-                .into_iter()
-                .partition(|(case, _)| case.digest == digest);
+            let (mine, others) = of_version(left, &digest);
             left = others;
-            let folders = mine.iter().map(|(_, folder)| folder.clone()).collect();
-            let replayed = replay(loader, plugin, folders).await?;
-            for ((case, folder), replayed) in mine.iter().zip(replayed) {
-                let check = match replayed.end {
-                    End::Same => Check::Same,
-                    End::Differs(how) | End::Error(how) => Check::Differs(how),
-                };
-                write(case, folder, &check)?;
+            replay_all(loader, plugin, &mine).await?;
+        }
+    }
+    while let Some(&(case, _)) = left.first() {
+        let (plugin, digest) = (&case.plugin, &case.digest);
+        let given = versions::of_host(loader, host, plugin, digest).await;
+        let (mine, others) = of_version(left, digest);
+        left = others;
+        match given {
+            Ok(plugin) => replay_all(loader, plugin, &mine).await?,
+            Err(why) => {
+                let why = format!("not replayed: {not_named}{why:#}");
+                for (case, folder) in &mine {
+                    write(case, folder, &Check::Not(why.clone()))?;
+                }
             }
         }
     }
-    for (case, folder) in &left {
-        write(case, folder, &Check::Not(why.clone()))?;
+    Ok(())
+}
+
+/// Splits off the cases of the version with this digest.
+fn of_version<'c>(
+    cases: Vec<InFolder<'c>>,
+    digest: &str,
+) -> (Vec<InFolder<'c>>, Vec<InFolder<'c>>) {
+    let is_it = |(case, _): &InFolder<'_>| case.digest == digest;
+    cases.into_iter().partition(is_it)
+}
+
+/// Replays the cases of one version, and writes the results into them.
+async fn replay_all(loader: &Loader, plugin: Plugin, cases: &[InFolder<'_>]) -> Result<()> {
+    let folders = cases.iter().map(|(_, folder)| folder.clone()).collect();
+    let replayed = replay(loader, plugin, folders).await?;
+    for ((case, folder), replayed) in cases.iter().zip(replayed) {
+        let check = match replayed.end {
+            End::Same => Check::Same,
+            End::Differs(how) | End::Error(how) => Check::Differs(how),
+        };
+        write(case, folder, &check)?;
     }
     Ok(())
 }

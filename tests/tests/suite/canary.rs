@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::jiff::Timestamp;
 use kube::Api;
@@ -20,7 +20,7 @@ use vmhost_tests::host::Host;
 use vmhost_tests::obey::Obey;
 use vmhost_tests::proxy::Request;
 use vmhost_tests::server::TestServer;
-use vmhost_tests::vm::Vms;
+use vmhost_tests::vm::{PLURAL, Vms};
 use vmhost_tests::wait::eventually;
 
 const NAME: &str = "vm-stamp";
@@ -166,6 +166,41 @@ async fn is_shown(stamped: &Stamped, taken: &BTreeSet<String>) -> Result<()> {
             "{command:?}: {text}"
         );
     }
+    Ok(())
+}
+
+both_servers!(a_write_whose_answer_was_lost_is_in_the_report);
+async fn a_write_whose_answer_was_lost_is_in_the_report(server: &TestServer) -> Result<()> {
+    let vms = Vms::install(server).await?;
+    let policy = PolicyFile::new(NAME, &version(1)?)?;
+    vms.create(0..1, 0).await?;
+    let proxy = server.proxy().await?;
+    let host = vms.host(proxy.kubeconfig(), &policy)?.ready().await?;
+    until_stamped(&vms, 1, 1).await?;
+    host.until_idle().await?;
+    proxy.lose_answers(1, |request| {
+        request.method == "PATCH" && request.concerns(PLURAL)
+    });
+    host.start_canary(NAME, &version(2)?, &["--weight", "100"])
+        .await?;
+    until_stamped(&vms, 1, 2).await?;
+    let report = eventually("the object is in the report", async || {
+        let report = host.canary(NAME).await?;
+        Ok((!report.objects.is_empty()).then_some(report))
+    });
+    let report = report.await?;
+    let [object] = &report.objects[..] else {
+        bail!("not one object: {report:?}");
+    };
+    ensure!(
+        object.turns == 0 && object.verbs == ["patch"] && !object.fields.is_empty(),
+        "{object:?}"
+    );
+    let shown = host.asked(&["canary", "status", NAME]).await?;
+    ensure!(
+        shown.stdout.join("\n").contains("no answer came"),
+        "{shown:?}"
+    );
     Ok(())
 }
 

@@ -229,8 +229,10 @@ async fn a_record_has_the_cluster_and_the_effect(home: &TestServer) -> Result<()
     pair.user.create(&maps(&near), &ordered).await?;
     eventually("the turn is recorded", async || {
         let story = host.story("configmap", &near, "out").await?;
-        let has_written = story.turns.iter().any(|turn| !turn.effects.is_empty());
-        Ok(has_written.then_some(()))
+        let mut effects = story.turns.iter().flat_map(|turn| &turn.effects);
+        let named = format!("ConfigMap {far}/made in cluster east");
+        let is_told = effects.any(|one| one.verb == "apply" && one.object == named);
+        Ok(is_told.then_some(()))
     })
     .await?;
 

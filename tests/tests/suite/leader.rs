@@ -384,6 +384,27 @@ async fn a_leader_that_is_cut_off_steps_down_and_stays(server: &TestServer) -> R
     Ok(())
 }
 
+both_servers!(a_canary_ends_with_the_lease);
+async fn a_canary_ends_with_the_lease(server: &TestServer) -> Result<()> {
+    let pair = Pair::new(server, SHORT).await?;
+    let (first, second) = pair.start(Mode::Keep).await?;
+    pair.finishes(1, 0..5).await?;
+    let (plugin, candidate) = ("vm-stamp", guests::vm_stamp(3, Mode::Keep)?);
+    let flags = ["--weight", "50"];
+    let standby = second.host.try_canary(plugin, &candidate, &flags).await?;
+    standby.expect_error(&["standby", "start the canary on the leader"])?;
+    first.host.start_canary(plugin, &candidate, &flags).await?;
+    first.proxy.refuse_connections(true);
+    let report = first.host.until_canary_ended(plugin, "leader").await?;
+    let why = report.canary.reason.unwrap_or_default();
+    ensure!(why.contains("does not lead any more"), "{why}");
+    // The live version runs all objects when the host leads again.
+    first.proxy.refuse_connections(false);
+    second.host.kill9();
+    pair.finishes(1, 5..15).await?;
+    Ok(())
+}
+
 both_servers!(guests_that_spin_do_not_cost_the_lease);
 async fn guests_that_spin_do_not_cost_the_lease(server: &TestServer) -> Result<()> {
     let pair = Pair::new(server, SHORT).await?;

@@ -81,6 +81,13 @@ async fn an_order_without_the_token_is_refused(server: &TestServer) -> Result<()
         host.generation("vm-stamp").await? == 2.0,
         "an order was carried out"
     );
+    // A component is no report: it may be from a private registry.
+    let component = paths::component("vm-stamp", "sha256:ab");
+    let (code, text) = net::get(host.admin_addr(), &component).await?;
+    ensure!(code == 401, "{code}: {text}");
+    let token = right.trim_start_matches("Bearer ");
+    let (code, text) = net::get_with_token(host.admin_addr(), &component, token).await?;
+    ensure!(code == 404 && text.contains("sha256:ab"), "{code}: {text}");
     // The token is checked before anything else.
     let (code, _) = host.post("/plugins/none/rollback", &[]).await?;
     ensure!(code == 401, "{code}");

@@ -350,12 +350,18 @@ async fn a_canary_is_started_and_aborted_by_buttons(server: &TestServer) -> Resu
         .await?;
     tab.shows(CANARY, &loops.key("good")).await?;
     picture(&mut tab, server, "canary").await?;
+    visit(&mut tab, &story_of(&loops, "good"), KIND).await?;
+    tab.shows("article", "(candidate)").await?;
+    visit(&mut tab, "/plugins", "Plugins").await?;
     tab.click("button", "Abort").await?;
     tab.shows("dialog", "gives its objects back").await?;
     tab.click("dialog button", "Abort").await?;
     tab.shows(CANARY, "aborted").await?;
     tab.hides("button", "Promote").await?;
     tab.fits().await?;
+    visit(&mut tab, &story_of(&loops, "good"), KIND).await?;
+    tab.shows("article", "the canary gave it to generation 1")
+        .await?;
     is_sound(&mut tab).await
 }
 

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use vmhost_runtime::journal::story::{Story, Turn};
 use vmhost_tests::both_servers;
-use vmhost_tests::guests::{self, Mode, PolicyFile};
+use vmhost_tests::guests::{self, Mode, PolicyFile, Way};
 use vmhost_tests::host::{self, Exit, Host};
 use vmhost_tests::loops::{KIND, Loops};
 use vmhost_tests::server::TestServer;
@@ -57,7 +57,7 @@ impl Saved {
     }
 }
 
-/// Records turns of a host, and has them replayed by this plugin.
+/// Records turns of a host, and has them replayed by this plugin, or by what the host has of it.
 async fn record(
     host: &Host,
     out: &Path,
@@ -68,9 +68,10 @@ async fn record(
     let mut command = host::bare()?.arg("record").args(which);
     command = command.args(["-o", "json", "--address", &address]);
     command = command.arg("--out").arg(out);
-    if let Some(plugin) = plugin {
-        command = command.arg("--plugin").arg(plugin);
-    }
+    command = match plugin {
+        Some(plugin) => command.arg("--plugin").arg(plugin),
+        None => command.arg("--admin-token-file").arg(host.token_file()),
+    };
     let exit = command.spawn()?.wait_exit_within(COMPILES).await?;
     ensure!(exit.status.success(), "{:?}", exit.output);
     serde_json::from_str(&exit.stdout.join("\n")).with_context(|| format!("{exit:?}"))
@@ -135,12 +136,19 @@ async fn a_turn_is_recorded_and_another_version_differs(server: &TestServer) -> 
     case.write("expect.json", &case.read("expect.json")?)?;
     let again = record(&host, out, &["--key", &key], None).await?;
     ensure!(again.cases.iter().all(|case| case.kept), "{again:?}");
+    // The host has the version that ran, and gives it to those who have its token.
+    let folder = other_folder.path().join("by-itself");
+    let by_itself = record(&host, &folder, &["--key", &key], None).await?;
+    let case = &by_itself.cases[0];
+    ensure!(case.exact == "yes" && case.because.is_empty(), "{case:?}");
     // Without the version that ran, no case is replayed.
     let folder = other_folder.path();
     let unchecked = record(&host, folder, &["--key", &key], Some(other.path())).await?;
     let told = unchecked.cases[0].because.join(" ");
     ensure!(unchecked.cases[0].exact == "unknown", "{unchecked:?}");
-    ensure!(told.contains("another version ran"), "{unchecked:?}");
+    for words in ["another version ran", "--plugin", "--admin-token-file"] {
+        ensure!(told.contains(words), "no {words:?}: {unchecked:?}");
+    }
 
     let (code, exit) = replay(policy.path(), out, &[]).await?;
     let last = exit.stdout.last().map(String::as_str);
@@ -166,6 +174,72 @@ async fn a_turn_is_recorded_and_another_version_differs(server: &TestServer) -> 
     let test = host::bare()?.arg("test").arg(policy.path());
     let exit = test.arg("--cases").arg(out).run().await?;
     ensure!(exit.status.success(), "{exit:?}");
+
+    // The host keeps the version that a swap has replaced.
+    policy.swap(&guests::vm_stamp(2, Mode::Keep)?, Way::Rename)?;
+    host.wait_for_line("swapped vm-stamp: generation 2").await?;
+    let folder = other_folder.path().join("after-a-swap");
+    let after = record(&host, &folder, &["--key", &key], None).await?;
+    ensure!(
+        after.cases.iter().all(|case| case.exact == "yes"),
+        "{after:?}"
+    );
+    let first = after.cases[0].json("recorded.json")?;
+    ensure!(first["generation"] == 1, "{first}");
+    Ok(())
+}
+
+both_servers!(a_host_without_a_folder_has_what_ran_in_memory);
+async fn a_host_without_a_folder_has_what_ran_in_memory(server: &TestServer) -> Result<()> {
+    let vms = Vms::install(server).await?;
+    let policy = PolicyFile::new("vm-stamp", &guests::vm_stamp(1, Mode::Keep)?)?;
+    let mut host = vms.host(&server.kubeconfig(), &policy)?;
+    for folder in ["VMHOST_HISTORY", "XDG_CACHE_HOME", "HOME"] {
+        host = host.without(folder);
+    }
+    let host = host.ready().await?;
+    vms.create(0..1, 0).await?;
+    vms.until_complete(1).await?;
+    until_vm_wrote(&host, &vms, &Vms::name(0)).await?;
+    ensure!(host.history("vm-stamp").await?.folder.is_none());
+    policy.swap(&guests::vm_stamp(2, Mode::Keep)?, Way::Rename)?;
+    host.wait_for_line("swapped vm-stamp: generation 2").await?;
+    let folder = tempfile::tempdir()?;
+    let which = ["--controller", "vm-stamp/vms"];
+    let recorded = record(&host, folder.path(), &which, None).await?;
+    let first = recorded.cases.first().context("no case")?;
+    ensure!(first.exact == "yes", "{first:?}");
+    let told = first.json("recorded.json")?;
+    ensure!(told["generation"] == 1, "{told}");
+    Ok(())
+}
+
+both_servers!(what_a_candidate_did_is_replayed_after_its_end);
+async fn what_a_candidate_did_is_replayed_after_its_end(server: &TestServer) -> Result<()> {
+    let vms = Vms::install(server).await?;
+    let (name, version) = ("vm-stamp", |number| guests::vm_stamp(number, Mode::Restamp));
+    let policy = PolicyFile::new(name, &version(1)?)?;
+    let host = vms.host(&server.kubeconfig(), &policy)?.ready().await?;
+    vms.create(0..1, 0).await?;
+    vms.until_complete(1).await?;
+    let all = ["--weight", "100"];
+    host.start_canary(name, &version(2)?, &all).await?;
+    vms.until_one(&Vms::name(0), "the candidate ran it", |vm| {
+        vm.stamp == Some(2)
+    })
+    .await?;
+    host.until_idle().await?;
+    host.end_canary(name, "abort").await?;
+    let folder = tempfile::tempdir()?;
+    let which = ["--controller", "vm-stamp/vms"];
+    let recorded = record(&host, folder.path(), &which, None).await?;
+    let of_candidate = |case: &&Saved| {
+        let told = case.json("recorded.json");
+        told.is_ok_and(|told| told["generation"] == 2)
+    };
+    let case = recorded.cases.iter().find(of_candidate);
+    let case = case.with_context(|| format!("{recorded:?}"))?;
+    ensure!(case.exact == "yes", "{case:?}");
     Ok(())
 }
 

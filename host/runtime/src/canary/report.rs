@@ -34,7 +34,7 @@ pub(crate) struct Report<R> {
 pub(crate) struct Written<R> {
     /// The object.
     pub(crate) object: ObjectKey,
-    /// The number of turns that changed it.
+    /// The number of turns that changed it. 0 if it is known of none, since no answer came.
     pub(crate) turns: u64,
     /// The record of the first of these turns. `None` if the records became too large.
     pub(crate) first: Option<Arc<R>>,
@@ -71,12 +71,32 @@ impl<R> Report<R> {
         bytes: usize,
         record: impl FnOnce() -> R,
     ) {
+        self.note(objects, 1, bytes, record);
+    }
+
+    /// Like [`Report::add`], for a turn that may have changed these objects.
+    pub(crate) fn perhaps<'k>(
+        &mut self,
+        objects: impl IntoIterator<Item = &'k ObjectKey>,
+        bytes: usize,
+        record: impl FnOnce() -> R,
+    ) {
+        self.note(objects, 0, bytes, record);
+    }
+
+    fn note<'k>(
+        &mut self,
+        objects: impl IntoIterator<Item = &'k ObjectKey>,
+        turns: u64,
+        bytes: usize,
+        record: impl FnOnce() -> R,
+    ) {
         let mut make = Some(record);
         let mut kept: Option<Arc<R>> = None;
         for object in objects {
             if let Some(place) = self.places.get(object) {
                 if let Some(written) = self.objects.get_mut(*place) {
-                    written.turns += 1;
+                    written.turns += turns;
                 }
                 continue;
             }
@@ -94,7 +114,7 @@ impl<R> Report<R> {
             self.places.insert(object.clone(), self.objects.len());
             self.objects.push(Written {
                 object: object.clone(),
-                turns: 1,
+                turns,
                 first: kept.clone(),
             });
         }
@@ -150,6 +170,17 @@ mod tests {
             ]
         );
         assert_eq!((report.len(), report.unlisted()), (3, 0));
+    }
+
+    #[test]
+    fn what_may_have_been_changed_is_listed_without_a_turn() {
+        let mut report = Report::default();
+        report.perhaps([&key(1), &key(2)], 10, || "unanswered");
+        report.add([&key(2)], 10, || panic!("its first record is there"));
+        let objects = report.objects(0, 9);
+        let turns: Vec<u64> = objects.iter().map(|written| written.turns).collect();
+        assert_eq!(turns, [0, 1]);
+        assert_eq!(objects[0].first.as_deref(), Some(&"unanswered"));
     }
 
     #[test]

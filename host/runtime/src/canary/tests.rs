@@ -136,6 +136,7 @@ fn what_the_candidate_changed_is_reported() {
         answer("gone", AnswerEnd::Gone),
         answer("refused", AnswerEnd::Refused(409, "conflict".into())),
         answer("repeated", AnswerEnd::Repeated),
+        answer("unanswered", AnswerEnd::Unanswered("timed out".into())),
     ]));
     canary.wrote(&record(vec![answer("unchanged", AnswerEnd::NoObject)]));
     let (written, unlisted) = canary.written(0, 9);
@@ -143,6 +144,11 @@ fn what_the_candidate_changed_is_reported() {
         .iter()
         .map(|written| written.object.name.name())
         .collect();
-    assert_eq!((names, unlisted), (vec!["changed", "gone"], 0));
-    assert_eq!(canary.written_count(), 2);
+    assert_eq!(
+        (names, unlisted),
+        (vec!["changed", "gone", "unanswered"], 0)
+    );
+    let turns: Vec<u64> = written.iter().map(|written| written.turns).collect();
+    assert_eq!(turns, [1, 1, 0], "nobody knows of the last");
+    assert_eq!(canary.written_count(), 3);
 }

@@ -56,7 +56,7 @@ pub struct CanaryState {
     pub live: CanaryKeys,
     /// Candidate keys that ended in a trap, a deadline or a terminal failure.
     pub broken: u64,
-    /// Objects that the candidate wrote.
+    /// Objects that the candidate wrote, or may have written.
     pub written: u64,
 }
 
@@ -90,7 +90,8 @@ pub struct CanaryReport {
 pub struct CanaryObject {
     /// `VirtualMachine default/x`.
     pub object: String,
-    /// Number of turns that changed it.
+    /// Number of turns that changed it. 0 if no answer came to the candidate's writes, which may
+    /// have been carried out.
     pub turns: u64,
     /// The effects of the first of these turns: `patch`, `apply`, `create`, `delete`.
     pub verbs: Vec<String>,

@@ -4,7 +4,8 @@
 //! ```text
 //! start    check that the versions fit -> line-up with the candidate -> announce -> give it keys
 //!   |
-//! follow   each second: still leading? a warning? the next step, or the order to promote
+//! follow   the leadership is lost: abort. Each second: a warning? the next step, or the order to
+//!   |      promote
 //!   |
 //! settle   aborted: announce -> forget the candidate's failures -> give its keys back
 //! ```
@@ -192,13 +193,16 @@ fn unfit(misfit: Misfit) -> OrderError {
 impl Watch {
     /// Follows the canary to its end.
     async fn follow(mut self) {
-        let canary = self.canary.clone();
+        let (canary, leadership) = (self.canary.clone(), self.plugins.leadership.clone());
         loop {
             let tick = Instant::now() + TICK;
             let next = self.due.map_or(tick, |due| due.min(tick));
             tokio::select! {
                 biased;
                 () = canary.until(Stage::Ending) => break,
+                () = leadership.changes_from(true) => {
+                    self.slot.abort(&canary, Abort::LeaderLost);
+                }
                 () = tokio::time::sleep_until(next) => self.look().await,
             }
         }
@@ -207,10 +211,6 @@ impl Watch {
 
     /// Looks at the canary: aborts it, or goes on with the next step.
     async fn look(&mut self) {
-        if !self.plugins.leadership.is_leading() {
-            self.slot.abort(&self.canary, Abort::LeaderLost);
-            return;
-        }
         let turns = |label: &str, key: &str| {
             let mut controllers = self.canary.controllers();
             let keys = controllers.find(|(_, keys)| &*keys.label == label);

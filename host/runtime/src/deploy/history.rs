@@ -56,6 +56,8 @@ struct Past {
     index: Index,
     /// `None` if versions are kept in memory only.
     folder: Option<Folder>,
+    /// The components of the versions by their digests, if there is no folder.
+    components: HashMap<String, Vec<u8>>,
     /// Versions that ran in this process and do not run now, with their compiled code.
     shelf: Vec<Arc<Plugin>>,
     /// The refused version that the log has named since it was rolled back.
@@ -109,6 +111,17 @@ impl History {
         past.read(digest).ok().filter(|bytes| !bytes.is_empty())
     }
 
+    /// The component of a version of a plugin that runs or ran. `None` if it is not kept, as that
+    /// of a script never is. Reads files, and none but those of versions, whatever the digest says.
+    pub(crate) fn component(&self, plugin: &str, digest: &str) -> Option<Vec<u8>> {
+        if !is_digest(digest) {
+            return None;
+        }
+        let past = self.past(plugin)?;
+        let past = past.lock();
+        past.read(digest).ok().filter(|bytes| !bytes.is_empty())
+    }
+
     /// As [`History::lift`], for this owner, whose the plugin need not be yet. Writes files.
     pub(crate) fn lift_of(&self, plugin: &str, owner: &str) {
         if let Some(past) = self.past_at(plugin, placed(plugin, owner)) {
@@ -127,10 +140,13 @@ impl History {
         let Some(past) = self.past(name) else {
             return;
         };
-        let past = past.lock();
-        if let Some(folder) = &past.folder
-            && let Err(error) = folder.put(plugin.digest(), bytes)
-        {
+        let mut past = past.lock();
+        let Some(folder) = &past.folder else {
+            let components = &mut past.components;
+            components.insert(plugin.digest().to_owned(), bytes.to_vec());
+            return;
+        };
+        if let Err(error) = folder.put(plugin.digest(), bytes) {
             let folder = folder.path().display();
             tracing::warn!(
                 plugin = name,

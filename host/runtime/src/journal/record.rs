@@ -155,8 +155,11 @@ pub(crate) enum AnswerEnd {
     Repeated,
     /// The turn's own object is gone; nothing was sent.
     NoObject,
-    /// The API server or the host refused it, with this status code and text.
+    /// The API server or the host refused it, with this status code and text. Without a code it was
+    /// not carried out for another reason.
     Refused(u16, String),
+    /// It was sent, and no answer came, for this reason: it may have been carried out.
+    Unanswered(String),
 }
 
 impl TurnRecord {
@@ -171,6 +174,7 @@ impl TurnRecord {
         let text =
             |object: &Option<Snapshot>| object.as_ref().map_or(0, |object| object.text.len() + 64);
         size_of::<Self>()
+            + self.key.as_str().len()
             + text(&self.object)
             + text(&self.previous)
             + self.trace.bytes()
@@ -214,7 +218,7 @@ impl Answer {
 
     fn bytes(&self) -> usize {
         let text = match &self.end {
-            AnswerEnd::Refused(_, text) => text.len(),
+            AnswerEnd::Refused(_, text) | AnswerEnd::Unanswered(text) => text.len(),
             _ => 0,
         };
         size_of::<Self>() + text + self.object.text_bytes() + 64

@@ -188,14 +188,15 @@ pub struct Effect {
     pub effect: Value,
     /// The fields that it changes, as far as the object before it is known.
     pub fields: Vec<Field>,
-    /// `written`, `unchanged`, `gone`, `repeated`, `refused`, `sent` (an Event), or `not sent` (an
-    /// earlier effect was refused).
+    /// `written`, `unchanged`, `gone`, `repeated`, `refused`, `unanswered` (no answer came, so that
+    /// it may have been carried out), `sent` (an Event), or `not sent` (an earlier effect was
+    /// refused).
     pub end: String,
     /// The version after the write.
     pub version: Option<u64>,
-    /// The status code of a refusal.
+    /// The status code of a refusal; 0 if it was not carried out for another reason.
     pub code: Option<u16>,
-    /// The text of a refusal.
+    /// The text of a refusal, or why no answer came.
     pub message: Option<String>,
 }
 

@@ -149,9 +149,12 @@ fn held(journal: &Journal) -> usize {
     let parts = journal.parts.iter().map(|part| {
         let part = part.lock();
         let quiet = part.quiet.capacity() * size_of::<Option<Quiet>>();
-        bytes(&part.turns) + bytes(&part.failed) + quiet
+        let names = part.quiet.iter().flatten();
+        let names = names.map(|quiet| quiet.key.as_str().len()).sum::<usize>();
+        assert_eq!(part.names, names, "the part counts as its records do");
+        bytes(&part.turns) + bytes(&part.failed) + quiet + names
     });
-    parts.sum::<usize>() + journal.wakes.bytes()
+    parts.sum::<usize>() + bytes(&journal.reviews.lock().ring) + journal.wakes.bytes()
 }
 
 /// Writes random turns as one thread does: some fail, some read large pages, some change nothing.
@@ -249,6 +252,22 @@ fn quiet_turns_are_folded_into_a_count() {
     assert_eq!((quiets.len(), quiets[0].count), (1, 1));
     assert_eq!(journal.counts(), (1001, 0));
     assert!(journal.of("other/objects", &key("x")).1.is_empty());
+}
+
+#[test]
+fn long_names_of_quiet_keys_stay_within_the_bytes() {
+    let (journal, origin) = (Journal::new(1 << 18, 1), origin());
+    let start = Instant::now();
+    for at in 0..20_000 {
+        let name = format!("{at:0>250}");
+        journal.quiet(quiet(&origin, &name, start));
+    }
+    let held = held(&journal);
+    assert!(held <= journal.shares.quiet, "{held}");
+    let (_, quiets) = journal.of(CONTROLLER, &key(&format!("{:0>250}", 19_999)));
+    assert_eq!(quiets.len(), 1, "the newest is there");
+    let (_, quiets) = journal.pick(|_| true, |_| true);
+    assert!(quiets.len() > 10, "{}", quiets.len());
 }
 
 #[test]
@@ -413,15 +432,49 @@ fn reviews_push_out_no_turns_but_some_failed_ones() {
     }
     let (most, part) = (journal.shares.failed, journal.parts.mine().lock());
     assert_eq!(part.turns.records.len(), 1, "it stays");
-    let (reviews, failed) = (part.reviews.bytes, part.failed.bytes);
+    let (reviews, failed) = (journal.reviews.lock(), part.failed.bytes);
+    let bytes = reviews.ring.bytes;
+    assert!(bytes <= most / 2 && bytes > most / 2 - 4096, "{bytes}");
     assert!(
-        reviews <= most / 2 && reviews > most / 2 - 4096,
-        "{reviews}"
-    );
-    assert!(
-        reviews + failed <= most && failed > most / 2 - 4096,
+        bytes + failed <= most && failed > most / 2 - 4096,
         "{failed}"
     );
     let is_cut = |review: &TurnRecord| review.cut.is_some() && review.effects.is_empty();
-    assert!(part.reviews.records.iter().all(|review| is_cut(review)));
+    assert!(reviews.ring.records.iter().all(|review| is_cut(review)));
+}
+
+#[test]
+fn reviews_of_another_thread_are_part_of_the_bytes() {
+    let (journal, origin) = (Journal::new(1 << 20, 1), origin());
+    let most = journal.shares.failed;
+    let fill = || {
+        for at in 0..1000 {
+            let name = at.to_string();
+            journal.turn(failed(record(&origin, &name, Instant::now(), 1000)));
+        }
+    };
+    let both = || {
+        let failed = journal.parts.mine().lock().failed.bytes;
+        (failed, journal.reviews.lock().ring.bytes)
+    };
+    fill();
+    assert!(both().0 > most - 4096, "without reviews it has all");
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for at in 0..5000 {
+                let name = format!("denied-{at}");
+                journal.review(record(&origin, &name, Instant::now(), 10));
+            }
+        });
+    });
+    let (before, _) = both();
+    fill();
+    for turns in [before, both().0] {
+        let (_, reviews) = both();
+        assert!(turns + reviews <= most, "{turns} and {reviews} of {most}");
+        assert!(reviews > most / 2 - 4096, "{reviews}");
+    }
+    assert!(held(&journal) <= 1 << 20);
+    let (records, _) = journal.pick(|_| true, |_| true);
+    assert_eq!(journal.counts().1, 7000 - records.len() as u64);
 }

@@ -36,6 +36,7 @@ impl Wakened {
         let text =
             |object: &Option<Snapshot>| object.as_ref().map_or(0, |object| object.text.len() + 64);
         size_of::<Self>()
+            + self.key.as_str().len()
             + text(&self.old)
             + text(&self.new)
             + self.managed.as_ref().map_or(0, |text| text.len())

@@ -12,7 +12,7 @@ use serde_json::Value;
 use vmhost_core::{Effect, Next, cut, one_line};
 use vmhost_engine::CallError;
 
-use crate::elsewhere::{self, Elsewhere};
+use crate::elsewhere;
 use crate::journal::form;
 use crate::journal::story::{Effect as Told, Field};
 use crate::shadow::difference::{Difference, What};
@@ -117,9 +117,9 @@ fn names(job: &Job, effect: &Effect) -> (String, String, String) {
             (job.live.kind().kind.clone(), own_name(job), name)
         }
         (Effect::Other(other), _) => match form::in_cluster(effect) {
-            Some(Elsewhere { cluster, effect }) => {
-                let (kind, object, name) = names(job, &effect);
-                let place = cluster.map_or("home".to_owned(), |name| format!("cluster {name}"));
+            Some(there) => {
+                let (kind, object, name) = names(job, &there.effect);
+                let place = there.place();
                 (
                     kind,
                     format!("{object} in {place}"),

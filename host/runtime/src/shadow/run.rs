@@ -22,6 +22,7 @@ use crate::shadow::difference::Difference;
 use crate::shadow::job::{Called, Job};
 use crate::shadow::pair::{Incomparable, Pair, Tried, Verdict};
 use crate::shadow::report::ShadowTurn;
+use crate::shadow::rest::Rests;
 use crate::shadow::running::{Candidate, Shadow};
 use crate::shadow::{load, what_if};
 
@@ -33,12 +34,6 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// on processor time, as in a container, the priority alone would not keep a spinning candidate
 /// from using up the time of the other threads.
 const STRETCH: Duration = Duration::from_millis(50);
-
-/// How long the thread sleeps after a call that failed, times the number of failed calls in a row,
-/// and at most. The instance of such a call is given back to the kernel, which holds up the threads
-/// that use memory for the first time; turns that come meanwhile are dropped and counted.
-const REST: Duration = Duration::from_millis(1);
-const RESTS: u32 = 100;
 
 /// What the thread needs.
 pub(crate) struct Work {
@@ -140,7 +135,7 @@ impl Trial {
         let shadow = self.work.shadow.clone();
         let trying = async {
             let mut busy = Duration::ZERO;
-            let mut failed_in_a_row = 0;
+            let mut rests = Rests::default();
             while self.is_wanted() {
                 self.count_dropped();
                 let began = Instant::now();
@@ -150,9 +145,8 @@ impl Trial {
                         let failed = self.turn(&job).await;
                         drop(job);
                         busy += began.elapsed();
-                        failed_in_a_row = if failed { failed_in_a_row + 1 } else { 0 };
-                        if failed {
-                            tokio::time::sleep(REST * RESTS.min(failed_in_a_row)).await;
+                        if let Some(rest) = rests.after(failed) {
+                            tokio::time::sleep(rest).await;
                         }
                     }
                 }

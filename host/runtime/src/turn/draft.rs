@@ -42,6 +42,17 @@ pub(crate) struct Draft {
     pub(crate) trace: Trace,
 }
 
+/// The end of a turn.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct End {
+    /// What the queue does with the key.
+    pub(crate) decision: Decision,
+    /// The result in the metrics.
+    pub(crate) result: TurnResult,
+    /// When the turn ended, read once for its record and for the metrics.
+    pub(crate) at: Instant,
+}
+
 impl Draft {
     /// Creates the draft of a turn that began after this key was taken.
     pub(crate) fn new(lease: &Lease<ObjectName, WakeTag>, began: Instant) -> Self {
@@ -105,25 +116,25 @@ impl Draft {
         journal: &Journal,
         turn: &Turn,
         acts: Acts,
-        (decision, result): (Decision, TurnResult),
+        end: End,
         message: Option<String>,
     ) {
         if let Some(trace) = &turn.reconcile.trace {
-            self.end_trace(trace, turn, &acts, result);
+            self.end_trace(trace, turn, &acts, end.result);
         }
         let candidate = turn.desk.candidate();
         if !journal.is_on() && candidate.is_none() {
             return;
         }
-        let done = matches!(result, TurnResult::Success | TurnResult::RequeueAfter);
+        let done = matches!(end.result, TurnResult::Success | TurnResult::RequeueAfter);
         // A quiet record does not show that the turn was a clean-up. A clean-up that never ends has
         // to be visible; so has what was sent to other services.
         let is_idle = acts.effects.is_empty() && self.trace.requests == 0;
         let is_quiet = done && is_idle && !turn.deleting;
         if is_quiet && matches!(self.act, Act::Returned(_)) {
-            journal.quiet(self.quiet(turn, decision));
+            journal.quiet(self.quiet(turn, end));
         } else {
-            let record = self.record(turn, acts, (decision, result), message);
+            let record = self.record(turn, acts, end, message);
             if let Some(canary) = candidate {
                 canary.wrote(&record);
             }
@@ -156,35 +167,29 @@ impl Draft {
         std::mem::replace(&mut self.act, NOTHING)
     }
 
-    fn quiet(&mut self, turn: &Turn, decision: Decision) -> Quiet {
+    fn quiet(&mut self, turn: &Turn, end: End) -> Quiet {
         Quiet {
             origin: turn.desk.origin.clone(),
             key: turn.key.clone(),
             began: self.began,
             since: self.began,
             count: 1,
-            took: self.began.elapsed(),
+            took: end.at.saturating_duration_since(self.began),
             call: self.call,
             wait: self.wait,
             tag: self.tag,
             version: turn.object.as_ref().map(|object| object.version),
             act: self.take_act(),
-            decision,
+            decision: end.decision,
         }
     }
 
-    fn record(
-        &mut self,
-        turn: &Turn,
-        acts: Acts,
-        (decision, result): (Decision, TurnResult),
-        message: Option<String>,
-    ) -> TurnRecord {
+    fn record(&mut self, turn: &Turn, acts: Acts, end: End, message: Option<String>) -> TurnRecord {
         TurnRecord {
             origin: turn.desk.origin.clone(),
             key: turn.key.clone(),
             began: self.began,
-            took: self.began.elapsed(),
+            took: end.at.saturating_duration_since(self.began),
             call: self.call,
             wait: self.wait,
             lane: self.lane,
@@ -199,8 +204,8 @@ impl Draft {
             act: self.take_act(),
             effects: acts.effects,
             answers: acts.answers,
-            result,
-            decision,
+            result: end.result,
+            decision: end.decision,
             message,
             cut: None,
         }

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::runtime::Handle;
-use vmhost_core::{Effect, Gvk, ObjectKey, ObjectName, Refusal};
+use vmhost_cluster::Error;
+use vmhost_core::{Effect, Gvk, ObjectKey, ObjectName, Refusal, Snapshot};
 
 use crate::canary::Canary;
 use crate::journal::record::{Acts, Answer, AnswerEnd};
@@ -372,13 +373,15 @@ async fn write_one(
             (answer, None)
         }
         Err(unwritten) => {
-            if unwritten.maybe_applied
-                && let Ok(Some(object)) = carrier.writer.read(effect, &key).await
-            {
+            let is_unsure = unwritten.maybe_applied && {
                 // The response was lost, so only a live read tells whether the write was carried
                 // out.
-                wrote.found(&key, &object);
-            }
+                let found = carrier.writer.read(effect, &key).await;
+                if let Ok(Some(object)) = &found {
+                    wrote.found(&key, object);
+                }
+                may_have_written(effect, &key, before, found)
+            };
             let verdict = judge(effect, primary, &unwritten.error);
             controller.metrics.effect(verb, verdict.label());
             if verdict == Verdict::Exists {
@@ -386,7 +389,10 @@ async fn write_one(
             }
             let what = format!("{verb} {key}");
             let refusal = refusal(index, effect, &unwritten.error);
-            answer.end = AnswerEnd::Refused(refusal.code, refusal.message.clone());
+            answer.end = match is_unsure {
+                true => AnswerEnd::Unanswered(refusal.message.clone()),
+                false => AnswerEnd::Refused(refusal.code, refusal.message.clone()),
+            };
             let stop = (verdict != Verdict::Done).then(|| Stop {
                 verdict,
                 wait: unwritten.error.retry_after(),
@@ -395,6 +401,60 @@ async fn write_one(
                 required: unwritten.required,
             });
             (answer, stop)
+        }
+    }
+}
+
+/// Returns whether a write without an answer may have been carried out, after a live read of its
+/// object. `before` is the object's version before the write, if known.
+fn may_have_written(
+    effect: &Effect,
+    key: &ObjectKey,
+    before: Option<u64>,
+    found: Result<Option<Snapshot>, Error>,
+) -> bool {
+    match found {
+        Ok(Some(object)) => before != Some(object.version),
+        // Nobody knows the name that the server would have generated.
+        Ok(None) => matches!(effect, Effect::Delete(_)) || key.name.name().is_empty(),
+        Err(_) => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use vmhost_core::{Create, Delete, Object};
+
+    use super::*;
+
+    #[test]
+    fn a_write_without_an_answer_may_have_been_carried_out_unless_a_read_shows_that_it_was_not() {
+        let key = |name: &str| ObjectKey {
+            kind: Gvk::new("", "v1", "Pod"),
+            name: ObjectName::new(Some("a"), name),
+        };
+        let delete = Effect::Delete(Delete {
+            key: key("x"),
+            uid: None,
+            if_version: None,
+            propagation: None,
+        });
+        let create = Effect::Create(Create {
+            object: "{}".into(),
+        });
+        let at = |version| Some(Object::with_text(key("x").name, "u", version, "{}"));
+        let failed = || Err(Error::NotSent("cut off".into()));
+        for (effect, name, before, found, expected) in [
+            (&delete, "x", Some(7), Ok(at(7)), false),
+            (&delete, "x", Some(7), Ok(at(8)), true),
+            (&delete, "x", Some(7), Ok(None), true),
+            (&create, "x", None, Ok(at(7)), true),
+            (&create, "x", None, Ok(None), false),
+            (&create, "", None, Ok(None), true),
+            (&create, "x", None, failed(), true),
+        ] {
+            let may = may_have_written(effect, &key(name), before, found);
+            assert_eq!(may, expected, "{} {name:?} {before:?}", effect.verb());
         }
     }
 }

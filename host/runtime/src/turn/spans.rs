@@ -105,11 +105,14 @@ fn error(ended: &Ended<'_>) -> Option<Cow<'static, str>> {
     if let Some(word) = broke(ended) {
         return Some(Cow::Borrowed(word));
     }
-    if let Some(AnswerEnd::Refused(code, _)) = ended.acts.answers.last().map(|last| &last.end) {
-        return Some(match code {
-            0 => Cow::Borrowed("a write failed"),
-            code => format!("a write was refused: {code}").into(),
-        });
+    match ended.acts.answers.last().map(|last| &last.end) {
+        Some(AnswerEnd::Refused(0, _) | AnswerEnd::Unanswered(_)) => {
+            return Some(Cow::Borrowed("a write failed"));
+        }
+        Some(AnswerEnd::Refused(code, _)) => {
+            return Some(format!("a write was refused: {code}").into());
+        }
+        _ => {}
     }
     Some(Cow::Borrowed(match ended.act {
         Act::Returned(Next::Retry(_)) => "the plugin retries",

@@ -26,7 +26,7 @@ use crate::rights::wait::Rights;
 use crate::turn::conclude::{Conclusion, conclude, leave};
 use crate::turn::decide::Ended;
 use crate::turn::desks::Desks;
-use crate::turn::draft::{Draft, record_pause};
+use crate::turn::draft::{Draft, End, record_pause};
 use crate::turn::effects::{Effects, Settled};
 use crate::turn::finalizer::{Phase, phase};
 use crate::turn::{Desk, PAUSE_STEP, PUT_OFF, Turn};
@@ -130,11 +130,11 @@ impl Worker {
             };
             // Boxed while it runs: thousands of workers wait for a key, and few have one.
             let turn = Box::pin(self.turn(turn, starting, draft, &mut metrics));
-            let (decision, result) = reconcile.scope(turn).await;
+            let end = reconcile.scope(turn).await;
             controller.arm_timer(lease.key());
-            metrics.turn(lease.wait(), began, result);
+            metrics.turn(lease.wait(), (began, end.at), end.result);
             let tried = desk.candidate().map(|_| lease.key().clone());
-            lease.finish(decision);
+            lease.finish(end.decision);
             if let Some(key) = tried
                 && desk.is_taken_back()
             {
@@ -152,7 +152,7 @@ impl Worker {
         starting: Starting<'_>,
         draft: &mut Draft,
         metrics: &mut WorkerMetrics,
-    ) -> (Decision, TurnResult) {
+    ) -> End {
         let finalizer = turn.desk.sources.description().finalizer.as_deref();
         match phase(finalizer, &turn.desk.controller.kind, turn.object.as_ref()) {
             Phase::Call { deleting } => {
@@ -199,22 +199,19 @@ impl Worker {
     }
 
     /// Records the turn, and aborts the canary if the turn shows that its candidate is worse.
-    /// Returns the decision about the key.
-    fn finish(
-        &self,
-        draft: &mut Draft,
-        turn: &Turn,
-        acts: Acts,
-        conclusion: Conclusion,
-    ) -> (Decision, TurnResult) {
+    fn finish(&self, draft: &mut Draft, turn: &Turn, acts: Acts, conclusion: Conclusion) -> End {
         if let Some(part) = &turn.desk.part
             && let Some(breach) = part.note(&turn.key, noted(draft, &conclusion))
         {
             self.slot.abort(&part.canary, Abort::Score(breach));
         }
-        let ended = (conclusion.decision, conclusion.result);
-        draft.finish(&self.journal, turn, acts, ended, conclusion.message);
-        ended
+        let end = End {
+            decision: conclusion.decision,
+            result: conclusion.result,
+            at: Instant::now(),
+        };
+        draft.finish(&self.journal, turn, acts, end, conclusion.message);
+        end
     }
 
     /// If the generation of this turn was replaced meanwhile, enqueues a deleted object's key

@@ -22,8 +22,8 @@ pub(crate) struct RecordArgs {
     /// there already is left as it is.
     #[arg(long, value_name = "FOLDER")]
     pub(crate) out: PathBuf,
-    /// The plugin that ran, a component or its folder of source: each case is replayed once, to
-    /// tell whether it is exact.
+    /// The plugin that ran, a component or its folder of source. Each case is replayed once, to
+    /// tell whether it is exact. Default: the host gives the version that ran.
     #[arg(long, value_name = "PATH")]
     pub(crate) plugin: Option<PathBuf>,
     /// The flags for building a folder.

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use vmhost_runtime::journal::case::Case;
 
+use crate::workshop::cases::http::HTTP;
 use crate::workshop::cases::read::{EXPECT, READS};
 use crate::workshop::cases::recorded::{Check, Recorded};
 
@@ -85,7 +86,7 @@ fn is_of_a_case(path: &str) -> bool {
     };
     match path.strip_prefix("cache/") {
         Some(name) => is_plain(name),
-        None => ["object.json", "request.json", READS, EXPECT].contains(&path),
+        None => ["object.json", "request.json", READS, HTTP, EXPECT].contains(&path),
     }
 }
 
@@ -110,10 +111,10 @@ mod tests {
     fn a_case_becomes_a_folder_once() {
         let out = tempfile::tempdir().unwrap();
         let out = out.path().join("cases");
-        let case = case(&["request.json", "cache/000-pod.json"]);
+        let case = case(&["request.json", "http.json", "cache/000-pod.json"]);
         let folder = out.join("a-x-20260131T120000.000001Z");
         assert_eq!(save(&out, &case).unwrap(), Place::New(folder.clone()));
-        for file in ["request.json", "cache/000-pod.json"] {
+        for file in ["request.json", "http.json", "cache/000-pod.json"] {
             assert_eq!(fs::read_to_string(folder.join(file)).unwrap(), "{}\n");
         }
         let recorded = Recorded::read(&folder).unwrap().unwrap();

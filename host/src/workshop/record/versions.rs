@@ -1,12 +1,15 @@
-//! The versions of a plugin that the user has: a component, and what `vmhost dev` would run of a
-//! folder. This module must not know cases.
+//! The versions of a plugin that may have run: those that the user has (a component, and what
+//! `vmhost dev` would run of a folder), and one that the host keeps. This module must not know
+//! cases.
 
 use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Context, Result, ensure};
 use vmhost_engine::Plugin;
 use vmhost_runtime::deploy::loader::Loader;
+use vmhost_runtime::observe::admin::paths;
 
+use crate::ask::{Answer, Host};
 use crate::workshop::folder;
 use crate::workshop::source::{SourceArgs, component_of};
 
@@ -35,9 +38,29 @@ impl Versions {
     pub(super) fn no_other(&self) -> String {
         let digests: Vec<&str> = self.all.iter().map(|(digest, _)| digest.as_str()).collect();
         format!(
-            "not replayed: another version ran than {} ({})",
+            "another version ran than {} ({})",
             self.path,
             digests.join(", ")
         )
     }
+}
+
+/// Gets a version from the host on which it ran, and loads it. `digest` has `sha256:` in front.
+pub(super) async fn of_host(
+    loader: &Loader,
+    host: &Host,
+    plugin: &str,
+    digest: &str,
+) -> Result<Plugin> {
+    let bytes = host.bytes(&paths::component(plugin, digest)).await;
+    let bytes = bytes
+        .and_then(Answer::found)
+        .context("the host does not give the version that ran, which --plugin may name instead")?;
+    let (loaded, _) = loader.load(&bytes).await?;
+    let sent = format!("sha256:{}", loaded.digest());
+    ensure!(
+        sent == digest,
+        "the host sent {sent} and not {digest}, which ran"
+    );
+    Ok(loaded)
 }

@@ -6,6 +6,7 @@
 use super::{TARGET, Watch};
 use crate::canary::end::End;
 use crate::canary::{Ended, Stage};
+use crate::deploy::rollback;
 use crate::journal::tag::Cause;
 
 impl Watch {
@@ -18,9 +19,23 @@ impl Watch {
             false => canary.until(Stage::Over).await,
         }
         canary.controllers().for_each(|(_, keys)| drop(keys.end()));
-        drop(canary.take_component());
         self.plugins.count_end(canary);
         canary.finish();
+        self.keep().await;
+    }
+
+    /// Keeps the component of a candidate that was aborted until another version runs, so that its
+    /// turns can be replayed. That of a promoted one is in the history already.
+    async fn keep(&self) {
+        let canary = &self.canary;
+        if let Some(component) = canary.component(&canary.about.digest) {
+            let plugin = self.generation.plugin.clone();
+            let kept = rollback::with(&self.plugins.loader.history, move |history| {
+                history.keep(&plugin, &component);
+            });
+            kept.await;
+        }
+        drop(canary.take_component());
     }
 
     /// Gives the keys of an aborted candidate back to the live version, and announces that.

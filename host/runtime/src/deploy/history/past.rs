@@ -51,7 +51,9 @@ impl Past {
 
     pub(super) fn read(&self, digest: &str) -> Result<Vec<u8>, HistoryError> {
         let gone = || HistoryError::Gone(named(digest));
-        let folder = self.folder.as_ref().ok_or_else(gone)?;
+        let Some(folder) = &self.folder else {
+            return self.components.get(digest).cloned().ok_or_else(gone);
+        };
         folder.read(digest).map_err(|error| match error.kind() {
             ErrorKind::NotFound => gone(),
             _ => HistoryError::Unreadable {
@@ -68,14 +70,16 @@ impl Past {
         }
     }
 
-    /// Drops code that is not kept any more, and the code of the running version, which its
-    /// generation holds.
+    /// Drops code and components that are not kept any more, and the code of the running version,
+    /// which its generation holds.
     pub(super) fn drop_old(&mut self, current: &str) {
         let kept = self.index.kept();
         self.shelf.retain(|plugin| {
             let digest = plugin.digest();
             digest != current && kept.contains(&digest)
         });
+        let components = &mut self.components;
+        components.retain(|digest, _| kept.contains(&digest.as_str()));
     }
 
     /// Writes the index, and removes the files of versions that are not kept any more.

@@ -219,3 +219,33 @@ fn the_history_of_a_removed_plugin_is_closed() {
     history.ended(PLUGIN, Why::Shutdown);
     assert!(Folder::open(root, "vm@uid-1").is_err());
 }
+
+#[test]
+fn the_component_of_a_version_is_handed_out_from_a_folder_or_from_memory() {
+    let root = tempfile::tempdir().unwrap();
+    let [old, new] = rolled_back(root.path(), [b"old", b"new"]);
+    let history = History::new(Keep::Folder(root.path().to_owned()));
+    assert_eq!(history.component(PLUGIN, &old), Some(b"old".to_vec()));
+    assert_eq!(history.component(PLUGIN, &digest(b"other")), None);
+    assert_eq!(history.component(PLUGIN, "../vm/index"), None);
+    assert_eq!(History::new(Keep::Off).component(PLUGIN, &old), None);
+
+    let memory = History::new(Keep::Memory);
+    let past = memory.past(PLUGIN).unwrap();
+    let mut past = past.lock();
+    for (digest, bytes) in [(&old, b"old"), (&new, b"new")] {
+        past.components.insert(digest.clone(), bytes.to_vec());
+        past.index.begin(run(digest), Why::Swapped);
+    }
+    past.drop_old(&new);
+    drop(past);
+    assert_eq!(memory.component(PLUGIN, &old), Some(b"old".to_vec()));
+    for number in 0..keep::VERSIONS {
+        let digest = digest(&[number as u8]);
+        let past = memory.past(PLUGIN).unwrap();
+        let mut past = past.lock();
+        past.index.begin(run(&digest), Why::Swapped);
+        past.drop_old(&digest);
+    }
+    assert_eq!(memory.component(PLUGIN, &new), None, "it is too old");
+}

@@ -39,7 +39,7 @@ impl TurnRecord {
         self.answers
             .retain(|answer| answer.object.text_bytes() <= SHORT);
         for answer in &mut self.answers {
-            if let AnswerEnd::Refused(_, text) = &mut answer.end {
+            if let AnswerEnd::Refused(_, text) | AnswerEnd::Unanswered(text) = &mut answer.end {
                 shorten(text);
             }
         }

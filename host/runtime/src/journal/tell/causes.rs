@@ -89,13 +89,16 @@ fn of_entry(entry: &Wakened, cause: Cause, time: &dyn Fn(Instant) -> SystemTime)
         None => Default::default(),
     };
     let name = new.or(old).map_or(&entry.key, |object| &object.name);
+    let paths = fields.iter().map(|field| field.path.as_str());
+    let managed = entry.managed.as_deref();
+    let manager = managed.and_then(|managed| managers::shown(managed, paths));
     Woken {
         cause: word.into(),
         time: Some(words::time(time(entry.at))),
         object: Some(words::object(&entry.kind, name)),
         fields,
         field_count,
-        manager: entry.managed.as_deref().and_then(managers::shown),
+        manager,
         version: new.map(|new| new.version),
     }
 }

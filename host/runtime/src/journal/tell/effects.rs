@@ -40,7 +40,7 @@ pub(super) fn of_turn(record: &TurnRecord) -> Vec<Effect> {
             written.insert(key.clone(), after);
         }
         let mut one = Effect {
-            verb: effect.verb().into(),
+            verb: verb(effect).into(),
             object: named_object(record, effect, key.as_ref()),
             effect: form::of(effect),
             fields,
@@ -64,9 +64,20 @@ pub(super) fn form_of(effect: &Wanted) -> Effect {
     }
 }
 
+/// Returns the verb of an effect, or of the one in the cluster that it names.
+fn verb(effect: &Wanted) -> &'static str {
+    let there = form::in_cluster(effect);
+    there.map_or_else(|| effect.verb(), |there| there.effect.verb())
+}
+
 /// Formats `VirtualMachine default/x/status`. For an Event, that is the turn's own object, which
-/// the Event is about.
+/// the Event is about. An effect that names its cluster has that behind the object.
 fn named_object(record: &TurnRecord, effect: &Wanted, key: Option<&ObjectKey>) -> String {
+    if let Some(there) = form::in_cluster(effect) {
+        let own_key = there.effect.key().ok().flatten();
+        let object = named_object(record, &there.effect, key.or(own_key.as_ref()));
+        return format!("{object} in {}", there.place());
+    }
     let name = match (effect, key) {
         (Wanted::Event(_), _) => words::object(&record.origin.kind, &record.key),
         (_, Some(key)) => words::object(&key.kind, &key.name),
@@ -116,6 +127,7 @@ fn stops(record: &TurnRecord, answer: &Answer) -> bool {
     let is_delete = matches!(effect, Some(Wanted::Delete(_)));
     match answer.end {
         AnswerEnd::Refused(code, _) => !(is_delete && code == NOT_FOUND),
+        AnswerEnd::Unanswered(_) => true,
         _ => false,
     }
 }
@@ -149,6 +161,10 @@ fn end(answer: &Answer, effect: &mut Effect) {
         AnswerEnd::Refused(code, message) => {
             (effect.code, effect.message) = (Some(*code), Some(message.clone()));
             "refused"
+        }
+        AnswerEnd::Unanswered(message) => {
+            effect.message = Some(message.clone());
+            "unanswered"
         }
     };
     effect.end = end.into();

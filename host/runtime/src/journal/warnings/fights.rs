@@ -2,7 +2,9 @@
 //! the same value each time.
 //!
 //! If neither writer comes back to a value, there is no fight: they hand a phase on, or both add to
-//! a count. This module must not know the other warnings.
+//! a count. Who wrote a field is read from the `managedFields` that came with the change itself: by
+//! the time that the API server could be asked, this controller has most often written the field
+//! again, and owns it. This module must not know the other warnings.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -10,9 +12,10 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use vmhost_core::{Gvk, ObjectName};
 
+use crate::journal::managers::Writers;
+use crate::journal::paths;
 use crate::journal::wakes::Wakened;
 use crate::journal::warnings::records::{Records, named};
-use crate::journal::{managers, paths};
 
 /// Number of rounds in a fight, if the other writer answers within [`QUICK`].
 const QUICK_ROUNDS: usize = 2;
@@ -100,12 +103,13 @@ fn contests(entries: &[&Wakened], ours: &str) -> BTreeMap<String, Vec<Round>> {
         let (Some(old), Some(new)) = (&entry.old, &entry.new) else {
             continue;
         };
-        let Some(writer) = writer(entry, ours) else {
+        let Some(writers) = writers(entry) else {
             continue;
         };
         for (path, value) in paths::changes(&old.text, &new.text) {
+            let writer = writer(&writers, &path, ours);
             let contest = contests.entry(path).or_default();
-            match &writer {
+            match writer {
                 Writer::This => contest.ours = Some((entry.at, value)),
                 Writer::Another(manager) => {
                     if let Some((at, ours)) = contest.ours.take() {
@@ -113,7 +117,7 @@ fn contests(entries: &[&Wakened], ours: &str) -> BTreeMap<String, Vec<Round>> {
                             ours,
                             theirs: value,
                             delay: entry.at.saturating_duration_since(at),
-                            manager: manager.clone(),
+                            manager,
                         });
                     }
                 }
@@ -140,16 +144,22 @@ fn is_fight(rounds: &[Round]) -> bool {
         || last(ROUNDS).is_some_and(repeats)
 }
 
-/// Returns the writer of a change: the managers with the newest time. Times are whole seconds, so
-/// there may be several. Returns `None` if the object did not come in a watch event.
-fn writer(entry: &Wakened, ours: &str) -> Option<Writer> {
-    if entry.own {
-        return Some(Writer::This);
+/// Returns the managers that may have written a change, which are none for an own write. Returns
+/// `None` if the object did not come in a watch event.
+fn writers(entry: &Wakened) -> Option<Writers> {
+    match entry.own {
+        true => Some(Writers::default()),
+        false => Some(Writers::of(entry.managed.as_deref()?)),
     }
-    let names = managers::foreign(entry.managed.as_deref()?, ours);
-    // The record of this controller's own write may have been dropped.
-    Some(match names.is_empty() {
+}
+
+/// Returns the writer of a field in a change.
+fn writer(writers: &Writers, path: &str, ours: &str) -> Writer {
+    let mut names = writers.of_field(path);
+    names.retain(|name| *name != ours);
+    match names.is_empty() {
+        // The record of this controller's own write may have been dropped.
         true => Writer::This,
         false => Writer::Another(names.join(" or ")),
-    })
+    }
 }

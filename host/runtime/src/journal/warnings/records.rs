@@ -99,13 +99,14 @@ pub(super) fn verb(turn: &TurnRecord, answer: &Answer) -> &'static str {
     effect.map_or("write", Effect::verb)
 }
 
-/// Returns the status code of the refusal that ended the turn, if one did. A delete of an object
-/// that is gone does not end a turn.
+/// Returns the status code of the refusal that ended the turn, if one did; 0 without an answer. A
+/// delete of an object that is gone does not end a turn.
 pub(super) fn refusal(turn: &TurnRecord) -> Option<u16> {
     let last = turn.answers.last()?;
     match last.end {
         AnswerEnd::Refused(404, _) if verb(turn, last) == "delete" => None,
         AnswerEnd::Refused(code, _) => Some(code),
+        AnswerEnd::Unanswered(_) => Some(0),
         _ => None,
     }
 }

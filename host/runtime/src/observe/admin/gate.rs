@@ -1,6 +1,6 @@
-//! Lets an order through only if it carries the host's token, or comes from a user of the cluster
-//! who may give it ([`super::access`]), and if no foreign web page sent it.
-//! ([`super::guard`] checks that the request names this machine.)
+//! Lets an order, or a question that is no report, through only if it carries the host's token, or
+//! comes from a user of the cluster who may give it ([`super::access`]), and if no foreign web page
+//! sent it. ([`super::guard`] checks that the request names this machine.)
 //!
 //! This module must not know what is ordered.
 
@@ -64,7 +64,7 @@ fn refusal(by: By, uri: &Uri, headers: &HeaderMap) -> Option<(StatusCode, String
             "the token is not the one of this vmhost: it may have started anew; pass its --admin-token-file"
         }
         Some(Shown::None) => {
-            "an order needs the token of this vmhost (Authorization: Bearer TOKEN), which is in its --admin-token-file"
+            "this request needs the token of this vmhost (Authorization: Bearer TOKEN), which is in its --admin-token-file"
         }
         None => {
             "this vmhost takes no orders, since it could write no token file: start it with --admin-token-file"

@@ -1,5 +1,5 @@
 //! The routes about one plugin: reports, which every client of the admin address may read, and
-//! orders, which need the token.
+//! orders, which need the token, as a version's component does.
 //!
 //! Each kind of order has its own file: it parses a request, hands the order to the task that swaps
 //! the plugin, and formats the answer. These files must not know how an order is carried out.
@@ -12,6 +12,7 @@ use super::gate;
 use super::token::Token;
 
 mod canary;
+mod component;
 pub(crate) mod desk;
 mod rollback;
 mod shadow;
@@ -25,6 +26,7 @@ pub(super) fn router(desk: Desk, token: Option<Token>) -> Router {
         .merge(rollback::orders())
         .merge(canary::orders())
         .merge(shadow::orders())
+        .merge(component::orders())
         // The body of a request may be a new version.
         .layer(DefaultBodyLimit::max(limit))
         .route_layer(from_fn_with_state(token, gate::check));

@@ -19,6 +19,11 @@ pub fn history(plugin: &str) -> String {
     of_plugin(plugin, "history")
 }
 
+/// Returns the path of the component with this digest, which may have `sha256:` in front.
+pub fn component(plugin: &str, digest: &str) -> String {
+    of_plugin(plugin, &format!("component?digest={}", encoded(digest)))
+}
+
 /// Returns the path that orders a rollback, to the version whose digest begins with `to`.
 pub fn rollback(plugin: &str, to: Option<&str>) -> String {
     match to {
@@ -89,6 +94,10 @@ mod tests {
     fn what_a_user_typed_stays_one_part_of_the_path() {
         assert_eq!(history("vm"), "/plugins/vm/history");
         assert_eq!(rollback("vm", None), "/plugins/vm/rollback");
+        assert_eq!(
+            component("v/m", "sha256:ab&x"),
+            "/plugins/v%2Fm/component?digest=sha256%3Aab%26x"
+        );
         assert_eq!(canary("a b"), "/plugins/a%20b/canary");
         assert_eq!(canary_from("a b", 9), "/plugins/a%20b/canary?from=9");
         assert_eq!(canary_order("vm", "abort"), "/plugins/vm/canary/abort");

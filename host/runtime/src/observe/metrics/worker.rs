@@ -47,10 +47,14 @@ impl WorkerMetrics {
         self.call_time.observe(took.as_secs_f64());
     }
 
-    /// Records a turn: how long its key waited, when it began, and its result.
-    pub(crate) fn turn(&mut self, waited: Duration, began: Instant, result: TurnResult) {
-        let now = Instant::now();
-        let worked = (now - began).as_secs_f64();
+    /// Records a turn: how long its key waited, when it began and ended, and its result.
+    pub(crate) fn turn(
+        &mut self,
+        waited: Duration,
+        (began, ended): (Instant, Instant),
+        result: TurnResult,
+    ) {
+        let worked = (ended - began).as_secs_f64();
         self.queue_duration.observe(waited.as_secs_f64());
         self.work_duration.observe(worked);
         self.reconcile_time.observe(worked);
@@ -59,9 +63,9 @@ impl WorkerMetrics {
             other => self.controller.turn(other),
         }
         self.turns += 1;
-        if self.turns >= TURNS || now - self.flushed >= AGE {
+        if self.turns >= TURNS || ended - self.flushed >= AGE {
             self.flush();
-            self.flushed = now;
+            self.flushed = ended;
         }
     }
 
@@ -99,12 +103,13 @@ mod tests {
         let all = Metrics::new().unwrap();
         let controller = all.controller("p", "c");
         let mut worker = WorkerMetrics::new(&controller);
-        let turns = TURNS + 7;
+        let (turns, now) = (TURNS + 7, Instant::now());
+        let moment = (now, now);
         for _ in 0..turns {
             worker.call(Duration::from_micros(3));
-            worker.turn(Duration::ZERO, Instant::now(), TurnResult::Success);
+            worker.turn(Duration::ZERO, moment, TurnResult::Success);
         }
-        worker.turn(Duration::ZERO, Instant::now(), TurnResult::Error);
+        worker.turn(Duration::ZERO, moment, TurnResult::Error);
         drop(worker);
         assert_eq!(controller.success.get(), u64::from(turns));
         assert_eq!(controller.errors.get(), 1);

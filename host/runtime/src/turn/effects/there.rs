@@ -213,6 +213,7 @@ pub(super) async fn write(
             let end = match verdict {
                 // A delete: the records do not see that this effect is one.
                 Verdict::Done => AnswerEnd::Gone,
+                _ if error.maybe_applied() => AnswerEnd::Unanswered(refusal.message.clone()),
                 _ => AnswerEnd::Refused(refusal.code, refusal.message.clone()),
             };
             let stop = (verdict != Verdict::Done).then(|| Stop {

@@ -54,6 +54,11 @@ fn the_other_writer_and_the_field_are_named() {
         "hpa or rival at spec.replicas of ConfigMap default/child: \
          3 times it wrote this field after this controller had"
     );
+    // Of two managers with the same time, the one that owns the field wrote it.
+    let both = managed_fields(&[("hpa", "f:mode"), ("rival", "f:replicas")]);
+    let woken = fight(&primary(), 400, 2, &both);
+    let told = text(&turns(2000), &[], &woken, "fights-with");
+    assert!(told.starts_with("rival at spec.replicas: "), "{told}");
     // The other writer sets a higher value each time.
     let specs = [
         r#"{"n":2}"#,
@@ -73,6 +78,7 @@ fn writers_of_one_object_are_no_fighters() {
         ("rival", "2026-01-01T00:00:01Z"),
         (MANAGER, "2026-01-01T00:00:09Z"),
     ]);
+    let our_field = managed_fields(&[("rival", "f:mode"), (MANAGER, "f:replicas")]);
     let in_turn = [None, Some(&*rival)].repeat(4);
     let phases = [
         r#"{"p":"a"}"#,
@@ -129,6 +135,11 @@ fn writers_of_one_object_are_no_fighters() {
             fight(&primary(), 400, 4, &ours),
             4000,
             "own writes whose record is gone",
+        ),
+        (
+            fight(&primary(), 400, 4, &our_field),
+            4000,
+            "an own write in the same second as another's",
         ),
         (unknown.collect(), 4000, "an unknown writer"),
         (two, 2000, "two objects"),

@@ -254,6 +254,16 @@ pub(crate) fn change(
     }
 }
 
+/// Returns `managedFields` of managers with the same time, each with the field of `spec` that it
+/// owns.
+pub(crate) fn managed_fields(entries: &[(&str, &str)]) -> String {
+    let entries = entries.iter().map(|(manager, field)| {
+        let fields = serde_json::json!({ "f:spec": { *field: {} } });
+        serde_json::json!({ "manager": manager, "time": "2026-01-01T00:00:09Z", "fieldsV1": fields })
+    });
+    serde_json::Value::from_iter(entries).to_string()
+}
+
 /// Returns the text of `managedFields` with these managers and times.
 pub(crate) fn managed(entries: &[(&str, &str)]) -> String {
     let entries = entries.iter().map(|(manager, time)| {

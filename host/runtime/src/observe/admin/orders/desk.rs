@@ -50,6 +50,11 @@ pub(crate) enum Refused {
     /// The plugin has had no canary since the start of the host.
     #[error("no canary of {0} has run since vmhost started")]
     NoCanary(String),
+    /// The component of a version is not kept. The digest may be any text of the client.
+    #[error(
+        "this vmhost does not keep the component of {0:?}: its history has lost it or is off (--history), or the version runs from source by an interpreter"
+    )]
+    NoComponent(String),
     /// The history cannot answer.
     #[error(transparent)]
     History(#[from] HistoryError),
@@ -80,7 +85,9 @@ impl IntoResponse for Refused {
             Self::Stopping | Self::Order(OrderError::Dropped | OrderError::Busy) => {
                 StatusCode::SERVICE_UNAVAILABLE
             }
-            Self::NoPlugin { .. } | Self::NoCanary(_) | Self::History(_) => StatusCode::NOT_FOUND,
+            Self::NoPlugin { .. } | Self::NoCanary(_) | Self::NoComponent(_) | Self::History(_) => {
+                StatusCode::NOT_FOUND
+            }
             Self::Order(OrderError::Refused(_) | OrderError::RolledBack(_)) => StatusCode::CONFLICT,
             Self::Order(OrderError::Unfit(_)) => StatusCode::UNPROCESSABLE_ENTITY,
         };

@@ -3,7 +3,7 @@
 
 use vmhost_core::{cut, one_line};
 
-use crate::journal::story::Turn;
+use crate::journal::story::{Effect, Turn};
 
 /// The longest text, in bytes.
 const LONGEST: usize = 400;
@@ -11,14 +11,16 @@ const LONGEST: usize = 400;
 /// Returns why a turn failed, on one line: what the API server or the host refused, how the call
 /// ended, or what the policy said.
 pub(super) fn words(turn: &Turn) -> String {
-    let refused = turn.effects.iter().find(|effect| effect.end == "refused");
+    let is_refused = |effect: &&Effect| matches!(&*effect.end, "refused" | "unanswered");
+    let refused = turn.effects.iter().find(is_refused);
     let said = turn.next.as_ref().and_then(|next| {
         let reason = next.get("retry").or_else(|| next.get("fail"))?;
         reason.as_str().filter(|text| !text.is_empty())
     });
     let text = match (refused, said) {
         (Some(effect), _) => {
-            let code = effect.code.map_or(String::new(), |code| format!("{code} "));
+            let code = effect.code.filter(|code| *code > 0);
+            let code = code.map_or(String::new(), |code| format!("{code} "));
             let message = effect.message.as_deref().unwrap_or_default();
             format!("{} {}: {code}{message}", effect.verb, effect.object)
         }
@@ -34,8 +36,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::journal::story::Effect;
-
     #[test]
     fn the_first_cause_is_told() {
         let refused = Effect {
@@ -55,6 +55,16 @@ mod tests {
         };
         let text = words(&turn);
         assert_eq!(text, "patch App a/x: 422 spec.count: not a number");
+        let lost = Effect {
+            end: "unanswered".into(),
+            code: None,
+            ..turn.effects[1].clone()
+        };
+        let text = words(&Turn {
+            effects: vec![lost],
+            ..turn.clone()
+        });
+        assert_eq!(text, "patch App a/x: spec.count: not a number");
         let called = Turn {
             effects: Vec::new(),
             ..turn
