@@ -42,7 +42,7 @@
 //! question before it has stored anything, the question is asked without the lock, and the write
 //! begins anew (`questions`, `answers`, `admission`, `conversion`). With a `journal` it is in a
 //! file before an answer or a watch shows it. A watch has no queue; it is a position in the store's
-//! bounded history.
+//! bounded history, and wakes after the writes of its kind in its namespace (`wakes`).
 //!
 //! A state of an object is one text (`object`), which the store, the history, the journal and the
 //! answers share. It is read as a value where a write, a selector or another form needs that; only
@@ -68,7 +68,7 @@
 //!                 admission/{dispatch, enforce, ...}, conversion | call, questions | fill
 //! who             access/{impersonate, rbac, credentials, ...}
 //! the cluster     state, admission/{registered, webhook, policy, rules}, registry, openapi |
-//!                 journal, secrets | events | outside | tls, access/token | error
+//!                 journal, secrets | events, wakes | outside | tls, access/token | error
 //! kinds           refuse, selector, ownership, builtin, kinds, reach, autoscaler, jsonpath
 //! stored objects  store, owners, object, meta, status
 //! ```
@@ -90,8 +90,7 @@
 //!   served counts as existing, even if the kind is served later.
 //! - Built-in kinds are validated by their schema, and by some rules of their code: immutable
 //!   fields, selectors and their templates, images of containers, addresses and ports of services,
-//!   contents and conditions of requests for certificates. A list that Go would print as null is
-//!   left out: `rules` of a role, `endpoints` and `ports` of an EndpointSlice.
+//!   contents and conditions of requests for certificates.
 //! - Objects nest 100 levels at most, the operations of a JSON patch copy 3 MiB at most, and the
 //!   aliases of YAML add 400,000 values at most.
 //! - The documents are those of one version of Kubernetes, without alpha and beta versions, which a
@@ -106,7 +105,6 @@
 //! - Expressions of admission know no types of their objects. Time zones by name are those of the
 //!   machine. An apply configuration of a subresource with a kind of its own (`scale`) is merged
 //!   without a schema.
-//! - Every write wakes every watch, which then looks whether it is concerned.
 //! - No watches of single objects by `/watch/` paths.
 
 mod access;
@@ -169,6 +167,7 @@ mod table;
 mod tests;
 mod tls;
 mod verbs;
+mod wakes;
 mod watch;
 mod write;
 mod yaml;

@@ -54,7 +54,7 @@ async fn compare(server: &TestServer) -> Result<()> {
                 let answer = story.answers.get(at).context("a step has an answer")?;
                 // Of a conflict, clients read everything.
                 let worded = step.worded || answer.code == 409;
-                Ok::<Value, anyhow::Error>(answer.comparable(worded, Nulls::Nothing))
+                Ok::<Value, anyhow::Error>(answer.comparable(worded, Nulls::Kept))
             };
             let outcome = same(&seen(&embedded)?, &seen(&real)?);
             let outcome = known.judge(subject.plural(), step.name, outcome);
@@ -238,7 +238,7 @@ fn shown(event: &Value) -> Value {
         waits: false,
         body: event["object"].clone(),
     };
-    let mut object = answer.comparable(false, Nulls::Nothing)["body"].take();
+    let mut object = answer.comparable(false, Nulls::Kept)["body"].take();
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         for field in [
             "managedFields",
