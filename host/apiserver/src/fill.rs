@@ -10,6 +10,7 @@
 
 mod absent;
 mod autoscaler;
+mod classes;
 mod limits;
 mod node_ports;
 mod pod;
@@ -51,6 +52,8 @@ pub(crate) fn default(kind: Fill, new: &mut Value) {
             small::resource_claim(new.pointer_mut("/spec/spec/devices/requests"));
         }
         Fill::Nothing
+        | Fill::Claim
+        | Fill::Ingress
         | Fill::MutatingBinding
         | Fill::MutatingPolicy
         | Fill::Policy
@@ -75,6 +78,8 @@ pub(crate) fn admit(
         Fill::Pod => return pod::admit(inner, live, new),
         // A part of a cluster may lack classes.
         Fill::PriorityClass if !inner.partial => return priority::admit(inner, live, new),
+        Fill::Claim if live.is_none() => classes::claim(inner, new),
+        Fill::Ingress if live.is_none() => classes::ingress(inner, new),
         Fill::Node if live.is_none() => small::taint(new),
         _ => {}
     }
@@ -117,7 +122,9 @@ pub(crate) fn fill(
         Fill::MutatingBinding => return policies::mutating_binding(new),
         Fill::Nothing
         | Fill::Autoscaler
+        | Fill::Claim
         | Fill::CronJob
+        | Fill::Ingress
         | Fill::LimitRange
         | Fill::NetworkPolicy
         | Fill::Node

@@ -98,10 +98,12 @@
 //! - Namespaces and definitions are deleted within the DELETE request, unless finalizers hold them.
 //! - Bodies and answers are JSON, YAML (except watches and discovery), or, of built-in kinds,
 //!   protobuf; never CBOR. A field of protobuf that no kind has is refused.
-//! - No admission plugins but the defaults of tolerations, priorities and new nodes, webhooks,
-//!   MutatingAdmissionPolicies and ValidatingAdmissionPolicies. A webhook is reached by a URL; a
-//!   Service leads somewhere only if it has an external name. Garbage collection, and the deletion
-//!   of what is in a namespace, call no webhook. Audit annotations are dropped.
+//! - No admission plugins but the defaults of tolerations, priorities, new nodes, and the classes
+//!   of claims and ingresses, webhooks, MutatingAdmissionPolicies and ValidatingAdmissionPolicies.
+//!   So a LimitRange, a ResourceQuota, and a namespace's label for the security of pods have no
+//!   effect. A webhook is reached by a URL; a Service leads somewhere only if it has an external
+//!   name. Garbage collection, and the deletion of what is in a namespace, call no webhook. Audit
+//!   annotations are dropped.
 //! - Expressions of admission know no types of their objects. Time zones by name are those of the
 //!   machine. An apply configuration of a subresource with a kind of its own (`scale`) is merged
 //!   without a schema.

@@ -35,6 +35,7 @@ mod converge;
 mod conversion_server;
 mod dev;
 mod embedded_kinds;
+mod empty_lists;
 mod envtest;
 mod every_kind;
 mod examples_all;

@@ -23,9 +23,12 @@ pub(crate) enum Fill {
     Autoscaler,
     /// A binding of a role.
     Binding,
+    /// A claim of a persistent volume.
+    Claim,
     CronJob,
     DaemonSet,
     Deployment,
+    Ingress,
     Job,
     LimitRange,
     /// A binding of a mutating admission policy.
