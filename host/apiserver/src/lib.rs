@@ -80,9 +80,9 @@
 //! - Access control only with [`Options::with_rbac`]: roles, no other authorizers. Credentials are
 //!   the administrator's token, tokens of service accounts and client certificates. A service
 //!   account does not impersonate its own node.
-//! - No controllers but the garbage collector: a Deployment creates no ReplicaSet, and nothing runs
-//!   Pods, fills Endpoints or computes disruption budgets. The service `kubernetes` has no
-//!   Endpoints and no EndpointSlice: the server listens on loopback, which they may not name. A
+//! - No controllers but those of [`Options::controllers`]: a Deployment creates no ReplicaSet, and
+//!   nothing runs Pods, fills Endpoints or computes disruption budgets. The service `kubernetes` has
+//!   no Endpoints and no EndpointSlice: the server listens on loopback, which they may not name. A
 //!   deletion removes the finalizer that protects a volume, whether the volume is in use or not.
 //!   Logs, commands and proxies of pods are refused, as by a server whose nodes do not answer.
 //! - Deletion has no grace period: a pod is marked as deleted and removed by one request.
@@ -95,7 +95,8 @@
 //!   aliases of YAML add 400,000 values at most.
 //! - The documents are those of one version of Kubernetes, without alpha and beta versions, which a
 //!   real server serves only with `--runtime-config`.
-//! - Namespaces and definitions are deleted within the DELETE request, unless finalizers hold them.
+//! - Namespaces and definitions are deleted within the DELETE request, unless finalizers hold them;
+//!   namespaces not at all without [`Options::controllers`].
 //! - Bodies and answers are JSON, YAML (except watches and discovery), or, of built-in kinds,
 //!   protobuf; never CBOR. A field of protobuf that no kind has is refused.
 //! - No admission plugins but the defaults of tolerations, priorities, new nodes, and the classes

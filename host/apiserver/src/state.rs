@@ -65,6 +65,8 @@ pub(crate) struct Inner {
     /// Whether the state holds only a part of a cluster's objects. That cluster's server has
     /// already checked them.
     pub partial: bool,
+    /// Whether the server does what controllers of a real cluster do to stored objects.
+    pub controllers: bool,
 }
 
 impl State {
@@ -183,6 +185,9 @@ impl State {
         let after = inner.store.version();
         let changes = inner.store.after(before);
         let is_served_alike = Arc::ptr_eq(&served, &inner.registry);
+        if !inner.controllers {
+            inner.store.owners.forget();
+        }
         let garbage = inner.store.owners.has_work();
         self.keep(&mut inner);
         drop(inner);
@@ -268,6 +273,7 @@ impl Inner {
             store,
             registry: Arc::new(Registry::new()),
             partial: false,
+            controllers: true,
         }
     }
 
