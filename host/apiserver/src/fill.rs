@@ -11,6 +11,7 @@
 mod absent;
 mod autoscaler;
 mod classes;
+mod containers;
 mod limits;
 mod node_ports;
 mod pod;
@@ -98,13 +99,7 @@ pub(crate) fn fill(
     match kind {
         Fill::Pod if live.is_none() => pod::classify(new),
         Fill::Job => workload::select_pods(live, new),
-        Fill::Template | Fill::Deployment | Fill::StatefulSet | Fill::ReplicationController => {
-            return workload::mismatch(new);
-        }
-        Fill::DaemonSet => {
-            workload::count_templates(live, new);
-            return workload::mismatch(new);
-        }
+        Fill::DaemonSet => workload::count_templates(live, new),
         Fill::Service => return service::allocate(inner, live, new),
         Fill::Binding => return small::binding(new),
         Fill::Role => return small::role(new),
@@ -124,6 +119,7 @@ pub(crate) fn fill(
         | Fill::Autoscaler
         | Fill::Claim
         | Fill::CronJob
+        | Fill::Deployment
         | Fill::Ingress
         | Fill::LimitRange
         | Fill::NetworkPolicy
@@ -131,8 +127,15 @@ pub(crate) fn fill(
         | Fill::Pod
         | Fill::PodTemplate
         | Fill::PriorityClass
+        | Fill::ReplicationController
         | Fill::ResourceClaim
-        | Fill::ResourceClaimTemplate => {}
+        | Fill::ResourceClaimTemplate
+        | Fill::StatefulSet
+        | Fill::Template => {}
     }
-    Vec::new()
+    // A part of a cluster has objects that its server has checked.
+    match inner.partial {
+        true => workload::mismatch(kind, new),
+        false => workload::faults(kind, live, new),
+    }
 }
