@@ -12,6 +12,7 @@ mod absent;
 mod autoscaler;
 mod classes;
 mod containers;
+mod data;
 mod limits;
 mod node_ports;
 mod pod;
@@ -54,6 +55,7 @@ pub(crate) fn default(kind: Fill, new: &mut Value) {
         }
         Fill::Nothing
         | Fill::Claim
+        | Fill::ConfigMap
         | Fill::Ingress
         | Fill::MutatingBinding
         | Fill::MutatingPolicy
@@ -61,6 +63,7 @@ pub(crate) fn default(kind: Fill, new: &mut Value) {
         | Fill::PolicyBinding
         | Fill::PriorityClass
         | Fill::Role
+        | Fill::Secret
         | Fill::SigningRequest
         | Fill::Volume
         | Fill::WebhookConfiguration => {}
@@ -100,6 +103,8 @@ pub(crate) fn fill(
         Fill::Pod if live.is_none() => pod::classify(new),
         Fill::Job => workload::select_pods(live, new),
         Fill::DaemonSet => workload::count_templates(live, new),
+        Fill::ConfigMap => return data::config_map(new),
+        Fill::Secret => return data::secret(new),
         Fill::Service => return service::allocate(inner, live, new),
         Fill::Binding => return small::binding(new),
         Fill::Role => return small::role(new),

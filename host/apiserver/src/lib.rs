@@ -89,8 +89,9 @@
 //!   Namespaces and definitions ignore the propagation policy. An owner of a kind that is not
 //!   served counts as existing, even if the kind is served later.
 //! - Built-in kinds are validated by their schema, and by some rules of their code: immutable
-//!   fields, selectors and their templates, images of containers, addresses and ports of services,
-//!   contents and conditions of requests for certificates.
+//!   fields, selectors and their templates, names, images, mounts and resources of containers,
+//!   restart policies, numbers below zero, keys, types and the size of ConfigMaps and Secrets,
+//!   addresses and ports of services, contents and conditions of requests for certificates.
 //! - Objects nest 100 levels at most, the operations of a JSON patch copy 3 MiB at most, and the
 //!   aliases of YAML add 400,000 values at most.
 //! - The documents are those of one version of Kubernetes, without alpha and beta versions, which a

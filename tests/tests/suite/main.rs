@@ -89,6 +89,7 @@ mod rbac;
 mod reads;
 mod record;
 mod refused_bodies;
+mod refused_data;
 mod registry;
 mod release;
 mod replay_languages;

@@ -240,7 +240,7 @@ async fn mistakes_in_pods_are_told_in_every_template(server: &TestServer) -> Res
     probed["readinessProbe"] = json!({ "exec": { "command": ["x"] } });
     let label = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
     let label = format!(r#"Invalid: Invalid value: "A": {label}"#);
-    let range = "must be between 1 and 65535, inclusive";
+    let port = "Invalid: Invalid value: 70000: must be between 1 and 65535, inclusive";
     for (lists, field, why) in [
         (
             json!({ "containers": [c, c] }),
@@ -252,7 +252,11 @@ async fn mistakes_in_pods_are_told_in_every_template(server: &TestServer) -> Res
             "initContainers[0].name",
             r#"Duplicate: Duplicate value: "c""#,
         ),
-        (with("name", json!("A")), "containers[0].name", &label),
+        (
+            with("name", json!("A")),
+            "containers[0].name",
+            label.as_str(),
+        ),
         (
             with("name", json!("a.b")),
             "containers[0].name",
@@ -276,7 +280,7 @@ async fn mistakes_in_pods_are_told_in_every_template(server: &TestServer) -> Res
         (
             with("ports", json!([{ "containerPort": 70_000 }])),
             "containers[0].ports[0].containerPort",
-            &format!("Invalid: Invalid value: 70000: {range}"),
+            port,
         ),
         (
             with(

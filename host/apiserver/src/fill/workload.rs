@@ -41,14 +41,15 @@ fn below<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
     path.split('.').try_fold(object, |of, part| of.get(part))
 }
 
-/// Returns what is wrong with the selector and the pods of an object. Pods that stay as they are in
-/// `live` are not looked at.
+/// Returns what is wrong with the selector, the numbers and the pods of an object. Pods that stay
+/// as they are in `live` are not looked at.
 pub(super) fn faults(kind: Fill, live: Option<&Value>, object: &Value) -> Vec<Cause> {
     let mut causes = mismatch(kind, object);
     let path = pods(kind).unwrap_or_default();
     let Some(spec) = below(object, path) else {
         return causes;
     };
+    causes.extend(negative(object, path));
     if live.and_then(|live| below(live, path)) == Some(spec) {
         return causes;
     }
@@ -62,6 +63,21 @@ pub(super) fn faults(kind: Fill, live: Option<&Value>, object: &Value) -> Vec<Ca
         _ => causes.extend(containers::restarts(spec, path, false)),
     }
     causes
+}
+
+/// Returns the numbers below zero beside the template of pods at `path`.
+fn negative(object: &Value, path: &str) -> Vec<Cause> {
+    let above = path.strip_suffix(".template.spec").unwrap_or_default();
+    let numbers = below(object, above).and_then(Value::as_object);
+    let negative = numbers
+        .into_iter()
+        .flatten()
+        .filter(|(_, number)| number.as_i64().is_some_and(|number| number < 0));
+    let told = negative.map(|(name, number)| {
+        let why = format!("Invalid value: {number}: must be greater than or equal to 0");
+        cause(INVALID, format!("{above}.{name}"), why)
+    });
+    told.collect()
 }
 
 /// Returns a refusal if the selector of an object does not match its template. That of a Job is

@@ -25,6 +25,7 @@ pub(crate) enum Fill {
     Binding,
     /// A claim of a persistent volume.
     Claim,
+    ConfigMap,
     CronJob,
     DaemonSet,
     Deployment,
@@ -50,6 +51,7 @@ pub(crate) enum Fill {
     ResourceClaimTemplate,
     /// A role, of a namespace or of the cluster.
     Role,
+    Secret,
     Service,
     SigningRequest,
     StatefulSet,
