@@ -69,7 +69,8 @@
 //! who             access/{impersonate, rbac, credentials, ...}
 //! the cluster     state, admission/{registered, webhook, policy, rules}, registry, openapi |
 //!                 journal, secrets | events, wakes | outside | tls, access/token | error
-//! kinds           refuse, selector, ownership, builtin, kinds, reach, autoscaler, jsonpath
+//! kinds           refuse, selector, ownership, checks, builtin, kinds, reach, autoscaler,
+//!                 jsonpath
 //! stored objects  store, owners, object, meta, status
 //! ```
 //! Beside them are the forms of requests and answers, which know refusals and at most the served
@@ -91,7 +92,9 @@
 //! - Built-in kinds are validated by their schema, and by some rules of their code: immutable
 //!   fields, selectors and their templates, names, images, mounts and resources of containers,
 //!   restart policies, numbers below zero, keys, types and the size of ConfigMaps and Secrets,
-//!   addresses and ports of services, contents and conditions of requests for certificates.
+//!   addresses and ports of services, contents and conditions of requests for certificates; and by
+//!   the mistakes that are made often (`checks`). A real server finds more, and may tell all at
+//!   once where this one tells some.
 //! - Objects nest 100 levels at most, the operations of a JSON patch copy 3 MiB at most, and the
 //!   aliases of YAML add 400,000 values at most.
 //! - The documents are those of one version of Kubernetes, without alpha and beta versions, which a
@@ -120,6 +123,7 @@ mod body;
 mod builtin;
 mod call;
 mod change;
+mod checks;
 mod collect;
 mod conversion;
 mod crd;

@@ -3,8 +3,10 @@
 //! be the same.
 //!
 //! The objects are those of `cases/kinds.json`, and one of a custom kind. What differs on purpose
-//! is in `cases/differences.json`. Each request is a case of its own.
+//! is in `cases/differences.json`. Each request is a case of its own. So is each object with a
+//! mistake of `cases/mistakes.json`.
 
+mod mistakes;
 mod steps;
 
 use std::collections::BTreeMap;
@@ -69,7 +71,8 @@ async fn compare(server: &TestServer) -> Result<()> {
     }
     let agreed = known.unused();
     tally.case("cases/differences.json lists only what differs", agreed);
-    tally.finish(58 * 75)
+    let mistakes = mistakes::tell(&pair, &mut tally).await?;
+    tally.finish(58 * 75 + mistakes)
 }
 
 fn same(embedded: &Value, real: &Value) -> Result<()> {
