@@ -99,6 +99,7 @@ mod rule_cases;
 mod same_answers;
 mod same_text;
 mod sdks;
+mod service_types;
 mod set_up;
 mod settle_effects;
 mod settle_refusals;
