@@ -109,7 +109,7 @@ fn drop_unneeded(old: &Value, spec: &mut Value) {
     }
     if let Some(map) = spec.as_object_mut() {
         map.retain(|field, value| {
-            !(fields.contains(&field.as_str()) && old.get(field) == Some(value))
+            !(fields.contains(&field.as_str()) && old.get(field) == Some(&*value))
         });
     }
 }
