@@ -42,7 +42,8 @@ fn service(of: &Value, told: &mut Told<'_>) {
     if kind == "ExternalName" {
         match text(of, "externalName").trim_end_matches('.') {
             "" => told.required("externalName", ""),
-            _ => told.subdomain(of, "externalName"),
+            name if !is_subdomain(name) => told.subdomain(of, "externalName"),
+            _ => {}
         }
     }
     let mut names = HashSet::new();

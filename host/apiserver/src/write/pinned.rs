@@ -62,7 +62,7 @@ fn pod(old: &Value, spec: &Value) -> Vec<Cause> {
         open.extend(["nodeSelector", "affinity"]);
     }
     let grace = |of: &Value| of["terminationGracePeriodSeconds"].as_i64();
-    if grace(old) < Some(0) && grace(spec) == Some(1) {
+    if grace(old).is_some_and(|seconds| seconds < 0) && grace(spec) == Some(1) {
         open.push("terminationGracePeriodSeconds");
     }
     for field in open {
