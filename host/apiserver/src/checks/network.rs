@@ -69,9 +69,8 @@ fn service(of: &Value, told: &mut Told<'_>) {
             told.invalid(&field("port"), &port["port"], PORT);
         }
         let target = &port["targetPort"];
-        match target.as_i64() {
-            Some(number) if !is_port(number) => told.invalid(&field("targetPort"), target, PORT),
-            _ => {}
+        if target.as_i64().is_some_and(|number| !is_port(number)) {
+            told.invalid(&field("targetPort"), target, PORT);
         }
         if let Some(name) = target.as_str() {
             told.port_name(&field("targetPort"), name);

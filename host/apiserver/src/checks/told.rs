@@ -15,6 +15,10 @@ const IP: &str = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 const CIDR: &str = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
 const PERCENT: &str = "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')";
 
+/// How many faults of an object are told: a body has room for a million, each of which would be
+/// told in some hundred bytes.
+const MOST: usize = 1000;
+
 /// Says what is wrong with a value of one definition.
 pub(super) type Rule = fn(&Value, &mut Told<'_>);
 
@@ -35,7 +39,9 @@ impl Told<'_> {
     }
 
     fn add(&mut self, reason: &'static str, name: &str, why: String) {
-        self.causes.push(cause(reason, self.field(name), why));
+        if self.causes.len() < MOST {
+            self.causes.push(cause(reason, self.field(name), why));
+        }
     }
 
     pub fn invalid(&mut self, name: &str, value: &Value, why: &str) {

@@ -12,6 +12,9 @@ use vmhost_schema::billionths;
 use crate::meta::check::{LABEL_RULE, is_label, is_subdomain};
 use crate::status::{Cause, FORBIDDEN, INVALID, NOT_SUPPORTED, REQUIRED, cause};
 
+/// No container is looked at after so many faults, since a body has room for a hundred thousand of
+/// each.
+const MOST: usize = 1000;
 const DUPLICATE: &str = "FieldValueDuplicate";
 const NOT_FOUND: &str = "FieldValueNotFound";
 
@@ -37,6 +40,9 @@ pub(super) fn faults(spec: &Value, path: &str, claimed: &[&str]) -> Vec<Cause> {
     let mut names = HashSet::new();
     for part in ["containers", "initContainers", "ephemeralContainers"] {
         for (at, container) in list(spec, part) {
+            if causes.len() > MOST {
+                return causes;
+            }
             let here = format!("{path}.{part}[{at}]");
             let mut found = Vec::new();
             named(container, &format!("{here}.name"), &mut names, &mut found);

@@ -11,6 +11,8 @@ use crate::status::{Cause, INVALID, REQUIRED, cause};
 
 /// The most bytes of all values together.
 const MOST: usize = 1 << 20;
+/// How many keys are told: a body has room for a hundred thousand.
+const TOLD: usize = 1000;
 const KEY_RULE: &str = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
 /// The annotation that names the account of a token.
 const ACCOUNT: &str = "kubernetes.io/service-account.name";
@@ -20,6 +22,9 @@ pub(super) fn config_map(object: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     let (texts, bytes) = (map(object, "data"), map(object, "binaryData"));
     for key in texts.into_iter().flat_map(Map::keys) {
+        if causes.len() > TOLD {
+            break;
+        }
         causes.extend(wrong_key("data", key));
         if bytes.is_some_and(|bytes| bytes.contains_key(key)) {
             causes.push(invalid(
@@ -29,9 +34,9 @@ pub(super) fn config_map(object: &Value) -> Vec<Cause> {
             ));
         }
     }
-    for key in bytes.into_iter().flat_map(Map::keys) {
-        causes.extend(wrong_key("binaryData", key));
-    }
+    let keys = bytes.into_iter().flat_map(Map::keys);
+    let wrong = keys.filter_map(|key| wrong_key("binaryData", key));
+    causes.extend(wrong.take(TOLD));
     let texts = values(texts).map(str::len).sum::<usize>();
     if texts + values(bytes).map(decoded).sum::<usize>() > MOST {
         // The whole object is at fault.
@@ -44,7 +49,8 @@ pub(super) fn config_map(object: &Value) -> Vec<Cause> {
 pub(super) fn secret(object: &Value) -> Vec<Cause> {
     let data = map(object, "data");
     let keys = data.into_iter().flat_map(Map::keys);
-    let mut causes: Vec<Cause> = keys.filter_map(|key| wrong_key("data", key)).collect();
+    let wrong = keys.filter_map(|key| wrong_key("data", key));
+    let mut causes: Vec<Cause> = wrong.take(TOLD).collect();
     if values(data).map(decoded).sum::<usize>() > MOST {
         causes.push(too_long("data"));
     }

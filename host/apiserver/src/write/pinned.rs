@@ -173,8 +173,8 @@ mod tests {
             "containers": [{ "name": "c", "image": "i" }], "activeDeadlineSeconds": 5,
             "tolerations": [toleration], "securityContext": {},
         });
-        for change in [
-            (|pod| pod["containers"][0]["image"] = json!("j")) as fn(&mut Value),
+        let open: [fn(&mut Value); 6] = [
+            |pod| pod["containers"][0]["image"] = json!("j"),
             |pod| pod["activeDeadlineSeconds"] = json!(4),
             |pod| pod["tolerations"][0]["tolerationSeconds"] = json!(9),
             |pod| {
@@ -185,12 +185,13 @@ mod tests {
             },
             |pod| pod["nodeSelector"] = json!({}),
             |pod| drop(pod.as_object_mut().unwrap().remove("securityContext")),
-        ] {
+        ];
+        for change in open {
             assert_eq!(fields(&old, change), [""; 0]);
         }
-        for (change, field) in [
+        let closed: [(fn(&mut Value), &str); 5] = [
             (
-                (|pod| pod["containers"][0]["env"] = json!([{ "name": "a" }])) as fn(&mut Value),
+                |pod| pod["containers"][0]["env"] = json!([{ "name": "a" }]),
                 "spec",
             ),
             (|pod| pod["nodeName"] = json!("n"), "spec"),
@@ -203,7 +204,8 @@ mod tests {
                 "spec.activeDeadlineSeconds",
             ),
             (|pod| pod["tolerations"] = json!([]), "spec.tolerations"),
-        ] {
+        ];
+        for (change, field) in closed {
             assert_eq!(fields(&old, change), [field]);
         }
     }
