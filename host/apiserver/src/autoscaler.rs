@@ -88,6 +88,8 @@ pub(crate) fn from_v1(object: &mut Value) {
     set(object, "spec", "metrics", metrics);
     let cpu = take(object, "status", "currentCPUUtilizationPercentage");
     let metrics = join(cpu, annotated(object, CURRENT), "current");
+    // Go prints a list without metrics as null.
+    let metrics = metrics.or_else(|| object.get("status")?.is_object().then_some(Value::Null));
     set(object, "status", "currentMetrics", metrics);
     let conditions = annotated(object, CONDITIONS);
     set(object, "status", "conditions", conditions);

@@ -202,7 +202,7 @@ pub(crate) fn carry_out(
     }
     let policy = options.policy().of(kind, &live);
     let ended = match options.dry(call) {
-        true => foretell(kind, &live, call.now, policy),
+        true => foretell(inner, kind, &live, call.now, policy),
         false => end(inner, kind, &call.key(), &live, call.now, policy),
     };
     Ok(match ended.remains || kind.deletion.shows_object {

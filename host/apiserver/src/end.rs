@@ -1,7 +1,7 @@
 //! Deletes an object: removes it, or marks it until its finalizers are gone.
 //!
-//! Owns which other objects a deletion removes: all objects in a namespace, all objects of a
-//! definition's kind. Must not know requests.
+//! Owns which other objects a deletion removes: all objects in a namespace, unless that is left to
+//! a controller; all objects of a definition's kind. Must not know requests.
 
 use serde_json::{Value, json};
 
@@ -75,7 +75,7 @@ pub(crate) fn end(
     now: &str,
     policy: Policy,
 ) -> Ended {
-    let (new, remains) = after(kind, live, now, policy);
+    let (new, remains) = after(inner, kind, live, now, policy);
     if !remains {
         if kind.deletion.is_graceful && !meta::is_deleting(live) {
             inner.store.put(&kind.storage, key.clone(), new.clone());
@@ -88,7 +88,7 @@ pub(crate) fn end(
         false => inner.store.put(&kind.storage, key.clone(), new),
     };
     match &*kind.storage {
-        NAMESPACES => empty_namespace(inner, &key.name, now),
+        NAMESPACES if inner.controllers => empty_namespace(inner, &key.name, now),
         DEFINITIONS => empty_definition(inner, &key.name, now),
         _ => {}
     }
@@ -96,8 +96,14 @@ pub(crate) fn end(
 }
 
 /// Returns what [`end`] would make of an object.
-pub(crate) fn foretell(kind: &Kind, live: &Value, now: &str, policy: Policy) -> Ended {
-    let (object, remains) = after(kind, live, now, policy);
+pub(crate) fn foretell(
+    inner: &Inner,
+    kind: &Kind,
+    live: &Value,
+    now: &str,
+    policy: Policy,
+) -> Ended {
+    let (object, remains) = after(inner, kind, live, now, policy);
     Ended {
         object: object.into(),
         remains,
@@ -105,7 +111,7 @@ pub(crate) fn foretell(kind: &Kind, live: &Value, now: &str, policy: Policy) -> 
 }
 
 /// Returns the object as its deletion leaves it, and whether it remains.
-fn after(kind: &Kind, live: &Value, now: &str, policy: Policy) -> (Value, bool) {
+fn after(inner: &Inner, kind: &Kind, live: &Value, now: &str, policy: Policy) -> (Value, bool) {
     let mut new = live.clone();
     match &*kind.storage {
         NAMESPACES => {
@@ -122,6 +128,7 @@ fn after(kind: &Kind, live: &Value, now: &str, policy: Policy) -> (Value, bool) 
             let mut finalizers = policy.finalizers(live);
             // Nobody else removes the finalizer that protects the object.
             let protection = kind.deletion.finalizer.as_deref();
+            let protection = protection.filter(|_| inner.controllers);
             finalizers.retain(|name| name.as_str() != protection || protection.is_none());
             let remains = !finalizers.is_empty();
             if remains || kind.deletion.is_graceful {

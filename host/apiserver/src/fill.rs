@@ -10,6 +10,9 @@
 
 mod absent;
 mod autoscaler;
+mod classes;
+mod containers;
+mod data;
 mod limits;
 mod node_ports;
 mod pod;
@@ -51,12 +54,16 @@ pub(crate) fn default(kind: Fill, new: &mut Value) {
             small::resource_claim(new.pointer_mut("/spec/spec/devices/requests"));
         }
         Fill::Nothing
+        | Fill::Claim
+        | Fill::ConfigMap
+        | Fill::Ingress
         | Fill::MutatingBinding
         | Fill::MutatingPolicy
         | Fill::Policy
         | Fill::PolicyBinding
         | Fill::PriorityClass
         | Fill::Role
+        | Fill::Secret
         | Fill::SigningRequest
         | Fill::Volume
         | Fill::WebhookConfiguration => {}
@@ -75,6 +82,8 @@ pub(crate) fn admit(
         Fill::Pod => return pod::admit(inner, live, new),
         // A part of a cluster may lack classes.
         Fill::PriorityClass if !inner.partial => return priority::admit(inner, live, new),
+        Fill::Claim if live.is_none() => classes::claim(inner, new),
+        Fill::Ingress if live.is_none() => classes::ingress(inner, new),
         Fill::Node if live.is_none() => small::taint(new),
         _ => {}
     }
@@ -93,13 +102,9 @@ pub(crate) fn fill(
     match kind {
         Fill::Pod if live.is_none() => pod::classify(new),
         Fill::Job => workload::select_pods(live, new),
-        Fill::Template | Fill::Deployment | Fill::StatefulSet | Fill::ReplicationController => {
-            return workload::mismatch(new);
-        }
-        Fill::DaemonSet => {
-            workload::count_templates(live, new);
-            return workload::mismatch(new);
-        }
+        Fill::DaemonSet => workload::count_templates(live, new),
+        Fill::ConfigMap => return data::config_map(new),
+        Fill::Secret => return data::secret(new),
         Fill::Service => return service::allocate(inner, live, new),
         Fill::Binding => return small::binding(new),
         Fill::Role => return small::role(new),
@@ -117,15 +122,25 @@ pub(crate) fn fill(
         Fill::MutatingBinding => return policies::mutating_binding(new),
         Fill::Nothing
         | Fill::Autoscaler
+        | Fill::Claim
         | Fill::CronJob
+        | Fill::Deployment
+        | Fill::Ingress
         | Fill::LimitRange
         | Fill::NetworkPolicy
         | Fill::Node
         | Fill::Pod
         | Fill::PodTemplate
         | Fill::PriorityClass
+        | Fill::ReplicationController
         | Fill::ResourceClaim
-        | Fill::ResourceClaimTemplate => {}
+        | Fill::ResourceClaimTemplate
+        | Fill::StatefulSet
+        | Fill::Template => {}
     }
-    Vec::new()
+    // A part of a cluster has objects that its server has checked.
+    match inner.partial {
+        true => workload::mismatch(kind, new),
+        false => workload::faults(kind, live, new),
+    }
 }

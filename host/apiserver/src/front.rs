@@ -64,10 +64,11 @@ impl Gate {
     async fn answer(&self, mut request: Request<Body>) -> Result<Response<Body>, ApiError> {
         let author = self.admit(&request)?;
         request.extensions_mut().insert(Arc::new(author));
-        let is_write = !matches!(*request.method(), Method::GET | Method::HEAD);
         let answer = self.front.serve(request).await;
-        if is_write && self.front.state.has_failed() {
-            return Err(ApiError::internal("the write cannot be kept on disk"));
+        if self.front.state.has_failed() {
+            // A read may have seen a write that is lost.
+            let why = "the cluster cannot be kept on disk any longer";
+            return Err(ApiError::internal(why));
         }
         answer
     }

@@ -42,7 +42,7 @@
 //! question before it has stored anything, the question is asked without the lock, and the write
 //! begins anew (`questions`, `answers`, `admission`, `conversion`). With a `journal` it is in a
 //! file before an answer or a watch shows it. A watch has no queue; it is a position in the store's
-//! bounded history.
+//! bounded history, and wakes after the writes of its kind in its namespace (`wakes`).
 //!
 //! A state of an object is one text (`object`), which the store, the history, the journal and the
 //! answers share. It is read as a value where a write, a selector or another form needs that; only
@@ -68,8 +68,9 @@
 //!                 admission/{dispatch, enforce, ...}, conversion | call, questions | fill
 //! who             access/{impersonate, rbac, credentials, ...}
 //! the cluster     state, admission/{registered, webhook, policy, rules}, registry, openapi |
-//!                 journal, secrets | events | outside | tls, access/token | error
-//! kinds           refuse, selector, ownership, builtin, kinds, reach, autoscaler, jsonpath
+//!                 journal, secrets | events, wakes | outside | tls, access/token | error
+//! kinds           refuse, selector, ownership, checks, builtin, kinds, reach, autoscaler,
+//!                 jsonpath
 //! stored objects  store, owners, object, meta, status
 //! ```
 //! Beside them are the forms of requests and answers, which know refusals and at most the served
@@ -80,34 +81,37 @@
 //! - Access control only with [`Options::with_rbac`]: roles, no other authorizers. Credentials are
 //!   the administrator's token, tokens of service accounts and client certificates. A service
 //!   account does not impersonate its own node.
-//! - No controllers but the garbage collector and the one of aggregated cluster roles: a Deployment
-//!   creates no ReplicaSet, and nothing runs Pods, fills Endpoints or computes disruption budgets.
-//!   The service `kubernetes` has no Endpoints and no EndpointSlice: the server listens on
-//!   loopback, which they may not name. A deletion removes the finalizer that protects a volume,
-//!   whether the volume is in use or not. Logs, commands and proxies of pods are refused, as by a
-//!   server whose nodes do not answer.
+//! - No controllers but those of [`Options::controllers`]: a Deployment creates no ReplicaSet, and
+//!   nothing runs Pods, fills Endpoints or computes disruption budgets. The service `kubernetes` has
+//!   no Endpoints and no EndpointSlice: the server listens on loopback, which they may not name. A
+//!   deletion removes the finalizer that protects a volume, whether the volume is in use or not.
+//!   Logs, commands and proxies of pods are refused, as by a server whose nodes do not answer.
 //! - Deletion has no grace period: a pod is marked as deleted and removed by one request.
 //!   Namespaces and definitions ignore the propagation policy. An owner of a kind that is not
 //!   served counts as existing, even if the kind is served later.
 //! - Built-in kinds are validated by their schema, and by some rules of their code: immutable
-//!   fields, selectors and their templates, images of containers, addresses and ports of services,
-//!   contents and conditions of requests for certificates. A list that Go would print as null is
-//!   left out: `rules` of a role, `endpoints` and `ports` of an EndpointSlice.
+//!   fields, selectors and their templates, names, images, mounts and resources of containers,
+//!   restart policies, numbers below zero, keys, types and the size of ConfigMaps and Secrets,
+//!   addresses and ports of services, contents and conditions of requests for certificates; and by
+//!   the mistakes that are made often (`checks`). A real server finds more, and may tell all at
+//!   once where this one tells some.
 //! - Objects nest 100 levels at most, the operations of a JSON patch copy 3 MiB at most, and the
 //!   aliases of YAML add 400,000 values at most.
 //! - The documents are those of one version of Kubernetes, without alpha and beta versions, which a
 //!   real server serves only with `--runtime-config`.
-//! - Namespaces and definitions are deleted within the DELETE request, unless finalizers hold them.
+//! - Namespaces and definitions are deleted within the DELETE request, unless finalizers hold them;
+//!   namespaces not at all without [`Options::controllers`].
 //! - Bodies and answers are JSON, YAML (except watches and discovery), or, of built-in kinds,
 //!   protobuf; never CBOR. A field of protobuf that no kind has is refused.
-//! - No admission plugins but the defaults of tolerations, priorities and new nodes, webhooks,
-//!   MutatingAdmissionPolicies and ValidatingAdmissionPolicies. A webhook is reached by a URL; a
-//!   Service leads somewhere only if it has an external name. Garbage collection, and the deletion
-//!   of what is in a namespace, call no webhook. Audit annotations are dropped.
+//! - No admission plugins but the defaults of tolerations, priorities, new nodes, and the classes
+//!   of claims and ingresses, webhooks, MutatingAdmissionPolicies and ValidatingAdmissionPolicies.
+//!   So a LimitRange, a ResourceQuota, and a namespace's label for the security of pods have no
+//!   effect. A webhook is reached by a URL; a Service leads somewhere only if it has an external
+//!   name. Garbage collection, and the deletion of what is in a namespace, call no webhook. Audit
+//!   annotations are dropped.
 //! - Expressions of admission know no types of their objects. Time zones by name are those of the
 //!   machine. An apply configuration of a subresource with a kind of its own (`scale`) is merged
 //!   without a schema.
-//! - Every write wakes every watch, which then looks whether it is concerned.
 //! - No watches of single objects by `/watch/` paths.
 
 mod access;
@@ -119,6 +123,7 @@ mod body;
 mod builtin;
 mod call;
 mod change;
+mod checks;
 mod collect;
 mod conversion;
 mod crd;
@@ -170,6 +175,7 @@ mod table;
 mod tests;
 mod tls;
 mod verbs;
+mod wakes;
 mod watch;
 mod write;
 mod yaml;

@@ -76,7 +76,7 @@ pub(crate) fn terminate(namespace: &mut Value) {
 pub(crate) fn after_remove(inner: &mut Inner, name: &str) {
     let key = Key::new("", name);
     let live = inner.store.get(NAMESPACES, &key);
-    let Some(live) = live.filter(|_| !name.is_empty()) else {
+    let Some(live) = live.filter(|_| !name.is_empty() && inner.controllers) else {
         return;
     };
     if !meta::is_deleting(&live) || meta::has_finalizers(&live) || !inner.store.is_empty(name) {

@@ -20,6 +20,11 @@ pub struct Options {
     /// The accepted bearer token. `None` selects the random token of the [`State`], so that a
     /// kubeconfig outlives a restart of the front.
     pub token: Option<String>,
+    /// Whether the server does what controllers of a real cluster do to stored objects: it collects
+    /// garbage, empties and removes deleted namespaces, releases deleted volumes and claims, and
+    /// fills cluster roles that are made of others. A kube-apiserver alone, as envtest starts it,
+    /// does none of that. A front decides this for its whole [`State`].
+    pub controllers: bool,
     /// Whether roles decide what a user may do. Then a request without credentials is one of the
     /// user `system:anonymous`, and the roles that every cluster has exist. Otherwise every user
     /// may do everything, and a request without credentials is refused.
@@ -42,6 +47,7 @@ impl Default for Options {
         Options {
             addr: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             token: None,
+            controllers: true,
             rbac: false,
             certificate: None,
             client_authorities: String::new(),

@@ -183,6 +183,11 @@ impl Owners {
         self.work.pop_front()
     }
 
+    /// Drops all work, because nobody does it.
+    pub fn forget(&mut self) {
+        self.work.clear();
+    }
+
     /// Puts unfinished work at the front.
     pub fn again(&mut self, work: Work) {
         self.work.push_front(work);

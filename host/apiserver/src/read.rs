@@ -87,10 +87,10 @@ pub(crate) fn shown(target: &Target, shown: &Shown, view: View) -> Written {
 
 /// Waits until the cluster has reached a version, or returns an error.
 pub(crate) async fn fresh(state: &State, version: u64) -> Result<(), ApiError> {
-    let mut changes = state.changes();
+    let mut versions = state.reached();
     let reached = async {
         while state.read(|inner| inner.store.version()) < version {
-            if changes.changed().await.is_err() {
+            if versions.changed().await.is_err() {
                 break;
             }
         }

@@ -64,6 +64,7 @@ impl Server {
         };
         let tls = TlsAcceptor::from(Arc::new(tls::server_config(identity, &clients)?));
         let access = options.access(&state)?;
+        state.write(|inner| inner.controllers = options.controllers);
         // The cluster may be from a folder, which keeps objects only.
         state.write(crd::register);
         if options.rbac {

@@ -1,6 +1,6 @@
 //! The cluster: everything that outlives a front.
 //!
-//! Owns the lock around store and registry, the change notification, and that a write is in the
+//! Owns the lock around store and registry, whom a write wakes, and that a write is in the
 //! journal, if there is one, before anybody hears of it. Must not know HTTP, or the form of a
 //! journal.
 
@@ -24,6 +24,7 @@ use crate::outside::Outside;
 use crate::registry::Registry;
 use crate::secrets::Secrets;
 use crate::store::Store;
+use crate::wakes::Wakes;
 
 /// A cluster in memory. It outlives the fronts that serve it: a test may kill one and start
 /// another.
@@ -32,7 +33,9 @@ pub struct State {
     /// A panic in a write leaves at worst that write undone, because objects are replaced as a
     /// whole.
     inner: Mutex<Inner>,
-    changed: watch::Sender<u64>,
+    /// The last version, for requests that wait for one.
+    reached: watch::Sender<u64>,
+    wakes: Wakes,
     garbage: Notify,
     secrets: Secrets,
     journal: Option<Mutex<Journal>>,
@@ -42,7 +45,8 @@ pub struct State {
     converted: Cache,
     /// What the watches have made of the last changes.
     events: Events,
-    /// Set when the journal cannot be written. From then on no write is acknowledged.
+    /// Set when the journal cannot be written. From then on no request is answered: an object may
+    /// be in a state that is lost.
     failed: CancellationToken,
 }
 
@@ -61,6 +65,8 @@ pub(crate) struct Inner {
     /// Whether the state holds only a part of a cluster's objects. That cluster's server has
     /// already checked them.
     pub partial: bool,
+    /// Whether the server does what controllers of a real cluster do to stored objects.
+    pub controllers: bool,
 }
 
 impl State {
@@ -101,10 +107,11 @@ impl State {
     }
 
     fn of(inner: Inner, secrets: Secrets, journal: Option<Journal>) -> Arc<State> {
-        let (changed, _) = watch::channel(inner.store.version());
+        let (reached, _) = watch::channel(inner.store.version());
         Arc::new(State {
             inner: Mutex::new(inner),
-            changed,
+            reached,
+            wakes: Wakes::default(),
             garbage: Notify::new(),
             secrets,
             journal: journal.map(Mutex::new),
@@ -119,7 +126,7 @@ impl State {
     /// version, and the next page of an older list, is answered with 410.
     pub fn compact(&self) {
         self.inner.lock().store.compact();
-        self.changed.send_modify(|_| ());
+        self.wakes.wake_all();
     }
 
     /// Returns a copy of all data, like a snapshot of etcd.
@@ -143,8 +150,10 @@ impl State {
         }
         // Versions are given out again, to other states of the same objects.
         self.converted.clear();
+        let version = inner.store.version();
         drop(inner);
-        self.changed.send_modify(|_| ());
+        self.reached.send_replace(version);
+        self.wakes.wake_all();
     }
 
     pub(crate) fn secrets(&self) -> &Secrets {
@@ -167,12 +176,18 @@ impl State {
         read(&self.inner.lock())
     }
 
-    /// Runs a write and wakes the watches.
+    /// Runs a write and wakes the watches that it concerns.
     pub(crate) fn write<R>(&self, write: impl FnOnce(&mut Inner) -> R) -> R {
         let mut inner = self.inner.lock();
         let before = inner.store.version();
+        let served = inner.registry.clone();
         let result = write(&mut inner);
         let after = inner.store.version();
+        let changes = inner.store.after(before);
+        let is_served_alike = Arc::ptr_eq(&served, &inner.registry);
+        if !inner.controllers {
+            inner.store.owners.forget();
+        }
         let garbage = inner.store.owners.has_work();
         self.keep(&mut inner);
         drop(inner);
@@ -184,7 +199,12 @@ impl State {
             self.garbage.notify_one();
         }
         if after != before {
-            self.changed.send_replace(after);
+            self.reached.send_replace(after);
+        }
+        match changes.filter(|_| is_served_alike) {
+            Some(changes) => self.wakes.wake(&changes),
+            // A watch ends with its kind; and nobody knows any more what a huge write changed.
+            None => self.wakes.wake_all(),
         }
         result
     }
@@ -201,9 +221,15 @@ impl State {
 
     fn check(&self, kept: std::io::Result<()>) {
         if let Err(error) = kept {
-            tracing::error!(%error, "cannot keep a write of the cluster; no write is answered from now on");
+            tracing::error!(%error, "cannot keep a write of the cluster; no request is answered from now on");
             self.failed.cancel();
         }
+    }
+
+    /// Acts as if a write could not be kept.
+    #[cfg(test)]
+    pub(crate) fn fail(&self) {
+        self.failed.cancel();
     }
 
     /// Returns whether a write could not be kept.
@@ -223,9 +249,19 @@ impl State {
         self.garbage.notified().await;
     }
 
-    /// Returns a receiver that is notified of writes.
-    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
-        self.changed.subscribe()
+    /// Returns a receiver of the last version.
+    pub(crate) fn reached(&self) -> watch::Receiver<u64> {
+        self.reached.subscribe()
+    }
+
+    /// Returns a receiver that is notified of the writes to a storage, in one namespace or in all,
+    /// and when kinds are served or compacted.
+    pub(crate) fn changes(
+        &self,
+        storage: &Arc<str>,
+        namespace: Option<&str>,
+    ) -> watch::Receiver<()> {
+        self.wakes.wait(storage, namespace)
     }
 }
 
@@ -237,6 +273,7 @@ impl Inner {
             store,
             registry: Arc::new(Registry::new()),
             partial: false,
+            controllers: true,
         }
     }
 

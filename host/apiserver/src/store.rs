@@ -9,7 +9,7 @@ mod replay;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -55,6 +55,8 @@ pub(crate) struct Store {
     history_bytes: usize,
     /// Changes up to and including this version are dropped.
     compacted: u64,
+    /// By storage: the last change since then that made room for others.
+    dropped: HashMap<Arc<str>, u64>,
     /// The index of owner references, updated by every write.
     pub owners: Owners,
     /// The changes that are not in a journal yet; `None` without a journal.
@@ -70,6 +72,7 @@ impl Store {
             history: VecDeque::new(),
             history_bytes: 0,
             compacted: 0,
+            dropped: HashMap::new(),
             owners: Owners::default(),
             pending: None,
         }

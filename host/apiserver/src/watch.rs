@@ -41,7 +41,7 @@ const BOOKMARK: Duration = Duration::from_secs(60);
 
 struct Watch {
     state: Arc<State>,
-    changes: Receiver<u64>,
+    changes: Receiver<()>,
     stop: CancellationToken,
     target: Target,
     namespace: Option<String>,
@@ -87,7 +87,7 @@ pub(crate) async fn watch(
         fresh(state, version).await?;
     }
     // Subscribe before the state is read, so that no change is missed in between.
-    let changes = state.changes();
+    let changes = state.changes(&target.kind.storage, namespace);
     let initial_events = options.initial_events.unwrap_or(asked.is_none());
     let (initial, position) = state.read(|inner| {
         let now = inner.store.version();
@@ -203,6 +203,11 @@ impl Watch {
             let registry = is_new.then(|| inner.registry.clone());
             (taken, inner.store.version(), registry)
         });
+        if self.state.has_failed() {
+            // What was read may be lost.
+            self.ended = true;
+            return;
+        }
         if let Some(registry) = registry {
             self.follow(registry);
         }
@@ -258,10 +263,14 @@ impl Watch {
             biased;
             () = self.stop.cancelled() => self.ended = true,
             () = tokio::time::sleep_until(until) => {
-                self.ended = until == self.deadline;
                 if self.bookmarks {
-                    self.bookmark(lines, false);
+                    // Writes elsewhere do not wake this watch, but move the version on.
+                    self.take_changes(lines).await;
+                    if !self.ended {
+                        self.bookmark(lines, false);
+                    }
                 }
+                self.ended |= until == self.deadline;
             }
             changed = self.changes.changed() => {
                 self.behind = true;

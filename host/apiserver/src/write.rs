@@ -7,6 +7,7 @@
 
 mod admit;
 mod fixed;
+mod pinned;
 mod status;
 mod steps;
 mod types;
@@ -232,6 +233,7 @@ pub(crate) fn replace(
     let mut causes = meta::check::validate_update(&shown, &new);
     if call.door != Door::Status {
         causes.extend(fixed::changed(&kind.fixed, &shown, &new));
+        causes.extend(pinned::changed(call, &shown, &new));
     }
     let old = Some(&*shown);
     warnings.extend(check(call, call.name, old, &new, causes, &known)?);

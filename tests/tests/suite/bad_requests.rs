@@ -145,7 +145,8 @@ fn clients_that_hold_on_cost_little_memory() {
 
 /// Changes a large object so often that the history no longer holds all of it.
 async fn change_often(client: &Client) -> Result<()> {
-    let data = "x".repeat(1 << 20);
+    // A ConfigMap has room for 1 MiB.
+    let data = "x".repeat((1 << 20) - 100);
     let new = json!({ "metadata": { "name": "a" }, "data": { "a": data } });
     let (code, answer) = send(client, Method::POST, CMS, JSON, &new).await?;
     ensure!(code == 201, "{code} {answer}");

@@ -178,6 +178,28 @@ impl ControlPlane {
         })
     }
 
+    /// A deleted namespace stays, with what is in it: no controller runs.
+    async fn leaves_deleted_namespaces(&self) -> Result<()> {
+        let namespace = "/api/v1/namespaces/ends";
+        let maps = format!("{namespace}/configmaps");
+        let map = format!("{maps}/stays");
+        let named = |name: &str| json!({ "metadata": { "name": name } });
+        let none = Value::Null;
+        for (method, path, body, wanted) in [
+            (Method::POST, "/api/v1/namespaces", &named("ends"), 201),
+            (Method::POST, maps.as_str(), &named("stays"), 201),
+            (Method::DELETE, namespace, &none, 200),
+            (Method::GET, map.as_str(), &none, 200),
+        ] {
+            let media = if body.is_null() { "" } else { net::JSON };
+            let (code, answer) = net::send(&self.client, method, path, media, body).await?;
+            ensure!(code == wanted, "{path}: {code} {answer}");
+        }
+        let (_, answer) = net::send(&self.client, Method::GET, namespace, "", &none).await?;
+        ensure!(answer["status"]["phase"] == "Terminating", "{answer}");
+        Ok(())
+    }
+
     /// Stops both, as envtest does: SIGTERM, and then each must end.
     async fn stop(mut self) -> Result<()> {
         for (name, guard) in [
@@ -229,6 +251,7 @@ fn the_folder_holds_what_envtest_starts() {
             user["groups"] == json!(["system:masters", "system:authenticated"]),
             "{answer}"
         );
+        plane.leaves_deleted_namespaces().await?;
         plane.stop().await
     });
 }

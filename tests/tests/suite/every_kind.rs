@@ -2,6 +2,8 @@
 //! (`cases/kinds.json`, which describes its format). The embedded server passes because a real one
 //! does.
 
+mod classes;
+
 use anyhow::{Context, Result, bail, ensure};
 use http::{Method, Request};
 use kube::Client;
@@ -25,7 +27,11 @@ async fn objects_of_every_kind(server: &TestServer) -> Result<()> {
     for case in cases {
         Case::read(&client, case)?.run(&mut tally).await;
     }
-    tally.finish(cases.len() * 9)
+    for kind in classes::KINDS {
+        let outcome = kind.is_named_by_default(&client).await;
+        tally.case(format!("{}: the default class", kind.path), outcome);
+    }
+    tally.finish(cases.len() * 9 + classes::KINDS.len())
 }
 
 struct Case<'a> {

@@ -1,7 +1,7 @@
 //! Bodies that both servers refuse in the same words: values of wrong types, pods of a priority
-//! that no class has, containers without an image.
+//! that no class has, containers without an image, and other mistakes that are often made in pods.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use http::Method;
 use serde_json::{Value, json};
 use vmhost_tests::both_servers;
@@ -209,5 +209,161 @@ async fn a_container_needs_an_image_in_every_template(server: &TestServer) -> Re
         code == 422 && field == "spec.ephemeralContainers[0].image",
         "{code} {refused}"
     );
+    Ok(())
+}
+
+both_servers!(mistakes_in_pods_are_told_in_every_template);
+async fn mistakes_in_pods_are_told_in_every_template(server: &TestServer) -> Result<()> {
+    let client = server.client().await?;
+    let namespace = server.namespace("mistakes").await?;
+    let with = |field: &str, value: Value| {
+        let mut container = json!({ "name": "c", "image": "i" });
+        container[field] = value;
+        json!({ "containers": [container] })
+    };
+    let mounts = |mounts: Value| {
+        let mut lists = with("volumeMounts", mounts);
+        lists["volumes"] = json!([{ "name": "v" }]);
+        lists
+    };
+    let resources = |requests: Value, limits: Value| {
+        with(
+            "resources",
+            json!({ "requests": requests, "limits": limits }),
+        )
+    };
+    let (c, i) = (
+        json!({ "name": "c", "image": "i" }),
+        json!({ "name": "i", "image": "i" }),
+    );
+    let mut probed = i.clone();
+    probed["readinessProbe"] = json!({ "exec": { "command": ["x"] } });
+    let label = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
+    let label = format!(r#"Invalid: Invalid value: "A": {label}"#);
+    let port = "Invalid: Invalid value: 70000: must be between 1 and 65535, inclusive";
+    for (lists, field, why) in [
+        (
+            json!({ "containers": [c, c] }),
+            "containers[1].name",
+            r#"Duplicate: Duplicate value: "c""#,
+        ),
+        (
+            json!({ "containers": [c], "initContainers": [c] }),
+            "initContainers[0].name",
+            r#"Duplicate: Duplicate value: "c""#,
+        ),
+        (
+            with("name", json!("A")),
+            "containers[0].name",
+            label.as_str(),
+        ),
+        (
+            with("name", json!("a.b")),
+            "containers[0].name",
+            r#"Invalid: Invalid value: "a.b": must not contain dots"#,
+        ),
+        (
+            json!({ "containers": [c], "volumes": [{ "name": "v" }, { "name": "v" }] }),
+            "volumes[1].name",
+            r#"Duplicate: Duplicate value: "v""#,
+        ),
+        (
+            mounts(json!([{ "name": "w", "mountPath": "/a" }])),
+            "containers[0].volumeMounts[0].name",
+            r#"NotFound: Not found: "w""#,
+        ),
+        (
+            mounts(json!([{ "name": "v", "mountPath": "/a" }, { "name": "v", "mountPath": "/a" }])),
+            "containers[0].volumeMounts[1].mountPath",
+            r#"Invalid: Invalid value: "/a": must be unique"#,
+        ),
+        (
+            with("ports", json!([{ "containerPort": 70_000 }])),
+            "containers[0].ports[0].containerPort",
+            port,
+        ),
+        (
+            with(
+                "ports",
+                json!([{ "name": "a", "containerPort": 1 }, { "name": "a", "containerPort": 2 }]),
+            ),
+            "containers[0].ports[1].name",
+            r#"Duplicate: Duplicate value: "a""#,
+        ),
+        (
+            resources(json!({ "cpu": "1500m" }), json!({ "cpu": "1" })),
+            "containers[0].resources.requests",
+            r#"Invalid: Invalid value: "1500m": must be less than or equal to cpu limit of 1"#,
+        ),
+        (
+            resources(json!({ "a.b/c": "1" }), json!({ "a.b/c": "2" })),
+            "containers[0].resources.requests",
+            r#"Invalid: Invalid value: "1": must be equal to a.b/c limit of 2"#,
+        ),
+        (
+            resources(json!({ "a.b/c": "1" }), json!({})),
+            "containers[0].resources.limits",
+            "Required: Required value: Limit must be set for non overcommitable resources",
+        ),
+        (
+            json!({ "containers": [c], "initContainers": [probed] }),
+            "initContainers[0].readinessProbe",
+            "Forbidden: Forbidden: may not be set for init containers without restartPolicy=Always",
+        ),
+    ] {
+        let (reason, message) = why.split_once(": ").unwrap_or_default();
+        for (api, plural, at, mut body) in with_pods(&lists) {
+            body["metadata"] = json!({ "name": "x" });
+            let path = format!("/{api}/namespaces/{namespace}/{plural}");
+            let (code, refused) = send(&client, Method::POST, &path, JSON, &body).await?;
+            let causes = json!([{
+                "reason": format!("FieldValue{reason}"),
+                "message": message,
+                "field": format!("{at}.{field}"),
+            }]);
+            ensure!(
+                code == 422 && refused["details"]["causes"] == causes,
+                "{plural} {lists}: {code} {refused}"
+            );
+        }
+    }
+    Ok(())
+}
+
+both_servers!(jobs_end_and_all_others_go_on);
+async fn jobs_end_and_all_others_go_on(server: &TestServer) -> Result<()> {
+    let client = server.client().await?;
+    let namespace = server.namespace("restarts").await?;
+    let lists = json!({ "containers": [{ "name": "c", "image": "i" }] });
+    for (api, plural, at, mut body) in with_pods(&lists) {
+        let ends = plural.ends_with("jobs");
+        let (wrong, reason, message) = match ends {
+            true => (
+                Value::Null,
+                "FieldValueRequired",
+                r#"Required value: valid values: "OnFailure", "Never""#,
+            ),
+            false => (
+                json!("Never"),
+                "FieldValueNotSupported",
+                r#"Unsupported value: "Never": supported values: "Always""#,
+            ),
+        };
+        let spec = body.pointer_mut(&format!("/{}", at.replace('.', "/")));
+        spec.context("pods")?["restartPolicy"] = wrong;
+        body["metadata"] = json!({ "name": "x" });
+        let path = format!("/{api}/namespaces/{namespace}/{plural}?dryRun=All");
+        let (code, answer) = send(&client, Method::POST, &path, JSON, &body).await?;
+        if plural.starts_with("pod") {
+            ensure!(code == 201, "{plural}: {code} {answer}");
+            continue;
+        }
+        let field = format!("{at}.restartPolicy");
+        let causes = json!([{ "reason": reason, "message": message, "field": field }]);
+        ensure!(
+            code == 422 && answer["details"]["causes"] == causes,
+            "{plural}: {code} {answer}"
+        );
+    }
     Ok(())
 }

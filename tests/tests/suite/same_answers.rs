@@ -3,8 +3,10 @@
 //! be the same.
 //!
 //! The objects are those of `cases/kinds.json`, and one of a custom kind. What differs on purpose
-//! is in `cases/differences.json`. Each request is a case of its own.
+//! is in `cases/differences.json`. Each request is a case of its own. So is each object with a
+//! mistake of `cases/mistakes.json`.
 
+mod mistakes;
 mod steps;
 
 use std::collections::BTreeMap;
@@ -54,7 +56,7 @@ async fn compare(server: &TestServer) -> Result<()> {
                 let answer = story.answers.get(at).context("a step has an answer")?;
                 // Of a conflict, clients read everything.
                 let worded = step.worded || answer.code == 409;
-                Ok::<Value, anyhow::Error>(answer.comparable(worded, Nulls::Nothing))
+                Ok::<Value, anyhow::Error>(answer.comparable(worded, Nulls::Kept))
             };
             let outcome = same(&seen(&embedded)?, &seen(&real)?);
             let outcome = known.judge(subject.plural(), step.name, outcome);
@@ -69,7 +71,8 @@ async fn compare(server: &TestServer) -> Result<()> {
     }
     let agreed = known.unused();
     tally.case("cases/differences.json lists only what differs", agreed);
-    tally.finish(58 * 75)
+    let mistakes = mistakes::tell(&pair, &mut tally).await?;
+    tally.finish(58 * 75 + mistakes)
 }
 
 fn same(embedded: &Value, real: &Value) -> Result<()> {
@@ -238,7 +241,7 @@ fn shown(event: &Value) -> Value {
         waits: false,
         body: event["object"].clone(),
     };
-    let mut object = answer.comparable(false, Nulls::Nothing)["body"].take();
+    let mut object = answer.comparable(false, Nulls::Kept)["body"].take();
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         for field in [
             "managedFields",

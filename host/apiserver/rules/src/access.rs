@@ -62,6 +62,26 @@ pub(crate) struct Asking<'a> {
 }
 
 impl<'a> Asking<'a> {
+    /// Returns how many bytes its texts have.
+    pub fn size(&self) -> usize {
+        let Check {
+            account,
+            path,
+            group,
+            resource,
+            subresource,
+            namespace,
+            name,
+            verb,
+        } = &self.check;
+        let account = account
+            .iter()
+            .flat_map(|(namespace, name)| [namespace, name]);
+        let parts = [group, resource, subresource, namespace, name, verb];
+        let texts = account.chain(path).chain(parts);
+        texts.map(String::len).sum()
+    }
+
     /// Returns the value of `authorizer`.
     pub fn of(by: &'a dyn Authorizer) -> Asking<'a> {
         let kind = AUTHORIZER;

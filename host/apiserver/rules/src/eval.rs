@@ -14,11 +14,8 @@ use call::{price, searches};
 use collected::{Collected, insert};
 
 use crate::code::{Code, Gives, Literal, Loop, Op};
-use crate::price::{matching, of_loop};
+use crate::price::{COPY, matching, of_loop};
 use crate::value::{Failure, Val};
-
-/// How many bytes are copied in the time of one unit.
-const COPY: u64 = 1024;
 
 /// Evaluates an expression with `self` and `oldSelf`. Returns also what it cost, which is at most
 /// `budget`.

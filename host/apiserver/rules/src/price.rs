@@ -4,6 +4,9 @@
 
 use crate::code::Gives;
 
+/// How many bytes are copied in the time of one unit.
+pub(crate) const COPY: u64 = 1024;
+
 /// What it costs to make a value with fields.
 pub(crate) const MAKING: u64 = 40;
 

@@ -270,7 +270,10 @@ impl<'a> Val<'a> {
             (Val::Duration(a), Val::Duration(b)) => a == b,
             (Val::Timestamp(a), Val::Timestamp(b)) => a == b,
             (Val::Kind(a), Val::Kind(b)) => a == b,
-            (Val::Opaque(a), Val::Opaque(b)) => a == b,
+            (Val::Opaque(a), Val::Opaque(b)) => match (&**a, &**b) {
+                (Opaque::Decision(_), Opaque::Decision(_)) => return Err(Failure::NoOverload),
+                (a, b) => a == b,
+            },
             (Val::Asking(_), Val::Asking(_)) => return Err(Failure::NoOverload),
             (Val::Optional(a), Val::Optional(b)) => match (a, b) {
                 (Some(a), Some(b)) => return a.equal(b),

@@ -6,7 +6,7 @@
 //! when it is first needed, because few programs touch more than some kinds. Must not know which
 //! kinds are served.
 
-mod expand;
+pub(crate) mod expand;
 mod table;
 
 use std::sync::LazyLock;

@@ -43,7 +43,7 @@ use serde_json::Value;
 pub use builtin::{OBJECT_META, builtin, definition, descriptions, inflate, names, object_meta};
 pub use error::{Fault, NotStructural, Reason};
 pub use node::{Additional, ListType, Node, Type};
-pub use quantity::Amount;
+pub use quantity::billionths;
 
 /// A parsed structural schema; cheap to clone.
 #[derive(Clone, Debug)]

@@ -71,7 +71,11 @@ pub(crate) fn structural(schema: &Value) -> Result<Node, NotStructural> {
 /// Parses the schema of a built-in kind, which need not be structural by the letter: the default of
 /// an object may lack what the object requires.
 pub(crate) fn trusted(schema: &Value) -> Node {
-    let mut root = read(&mut Report::default(), schema, Level::Root, "", false);
+    let mut report = Report {
+        is_trusted: true,
+        ..Report::default()
+    };
+    let mut root = read(&mut report, schema, Level::Root, "", false);
     root.embedded = true;
     root
 }
@@ -83,12 +87,13 @@ fn read(report: &mut Report, schema: &Value, level: Level, path: &str, typed: bo
         return Node::default();
     };
     let flag = |name: &str| map.get(name).and_then(Value::as_bool).unwrap_or(false);
+    let is_default = |value: &&Value| report.is_trusted || !value.is_null();
     let mut node = Node {
         nullable: flag("nullable"),
         int_or_string: flag("x-kubernetes-int-or-string"),
         preserve: flag("x-kubernetes-preserve-unknown-fields"),
         embedded: flag("x-kubernetes-embedded-resource"),
-        default: map.get("default").filter(|value| !value.is_null()).cloned(),
+        default: map.get("default").filter(is_default).cloned(),
         ..Node::default()
     };
     for name in FORBIDDEN.iter().filter(|name| map.contains_key(**name)) {

@@ -27,21 +27,20 @@ enum Form {
 
 /// The parts of a quantity as it is written.
 #[derive(Clone, Copy, Debug)]
-pub struct Amount<'a> {
+struct Amount<'a> {
     /// 1 or -1.
-    pub sign: i128,
+    sign: i128,
     /// Digits; may be empty if `fraction` is not.
-    pub whole: &'a str,
+    whole: &'a str,
     /// The digits behind the point; may be empty.
-    pub fraction: &'a str,
+    fraction: &'a str,
     /// What is behind the digits, unchecked.
-    pub suffix: &'a str,
+    suffix: &'a str,
 }
 
 impl<'a> Amount<'a> {
     /// Takes a quantity apart; `None` if it does not begin with a number.
-    #[must_use]
-    pub fn parse(text: &'a str) -> Option<Amount<'a>> {
+    fn parse(text: &'a str) -> Option<Amount<'a>> {
         let (sign, rest) = match text.strip_prefix('-') {
             Some(rest) => (-1, rest),
             None => (1, text.strip_prefix('+').unwrap_or(text)),
@@ -59,6 +58,54 @@ impl<'a> Amount<'a> {
             suffix,
         })
     }
+}
+
+/// Returns a quantity (`100m`, `1.5Gi`, `2e3`) as a number of billionths, the smallest amount that
+/// Kubernetes keeps; `None` for what is no quantity, or too large.
+#[must_use]
+pub fn billionths(text: &str) -> Option<i128> {
+    let Amount {
+        sign,
+        whole,
+        fraction,
+        suffix,
+    } = Amount::parse(text)?;
+    let digits: i128 = format!("0{whole}{fraction}").parse().ok()?;
+    let scale = u32::try_from(fraction.len()).ok()?;
+    let binary = |power: u32| 1024_i128.checked_pow(power).map(|factor| (factor, 0));
+    let decimal = |power: i32| Some((1_i128, power));
+    let (factor, exponent) = match suffix {
+        "n" => decimal(-9)?,
+        "u" => decimal(-6)?,
+        "m" => decimal(-3)?,
+        "" => decimal(0)?,
+        "k" => decimal(3)?,
+        "M" => decimal(6)?,
+        "G" => decimal(9)?,
+        "T" => decimal(12)?,
+        "P" => decimal(15)?,
+        "E" => decimal(18)?,
+        "Ki" => binary(1)?,
+        "Mi" => binary(2)?,
+        "Gi" => binary(3)?,
+        "Ti" => binary(4)?,
+        "Pi" => binary(5)?,
+        "Ei" => binary(6)?,
+        other => decimal(other.strip_prefix(['e', 'E'])?.parse().ok()?)?,
+    };
+    // Nine digits make billionths; a smaller part is rounded up.
+    let power = exponent
+        .checked_add(9)?
+        .checked_sub(i32::try_from(scale).ok()?)?;
+    let scaled = digits.checked_mul(factor)?;
+    let nanos = match u32::try_from(power) {
+        Ok(power) => scaled.checked_mul(10_i128.checked_pow(power)?)?,
+        Err(_) => {
+            let divisor = 10_i128.checked_pow(power.unsigned_abs())?;
+            scaled / divisor + i128::from(scaled % divisor != 0)
+        }
+    };
+    Some(sign * nanos)
 }
 
 /// Writes all quantities of an object in their canonical form. Returns whether all are quantities.

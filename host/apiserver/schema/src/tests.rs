@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::builtin::expand::NULLS;
 use super::{Fault, Schema, builtin, definition, object_meta};
 
 fn schema(spec: Value) -> Schema {
@@ -404,6 +405,32 @@ fn a_built_in_kind_has_the_defaults_of_the_documents_and_of_the_code() {
             "FieldValueRequired spec.selector: Required value",
         ]
     );
+}
+
+#[test]
+fn a_list_that_go_prints_as_null_is_null() {
+    for (name, fields) in NULLS {
+        for field in fields {
+            let found = &definition(name).unwrap()["properties"][field];
+            assert_eq!(found["type"], "array", "{name} {field}");
+        }
+    }
+    let schema = builtin("io.k8s.api.rbac.v1.Role").unwrap();
+    for mut object in [json!({}), json!({ "rules": null })] {
+        assert!(schema.prune(&mut object).is_empty());
+        schema.apply_defaults(&mut object);
+        assert_eq!(object, json!({ "rules": null }));
+        assert!(schema.validate(&object).is_empty());
+    }
+    let mut object = json!({ "rules": [] });
+    schema.apply_defaults(&mut object);
+    assert_eq!(object, json!({ "rules": [] }));
+    // Of a custom kind, a default of null is none.
+    let custom = json!({ "type": "array", "items": { "type": "string" }, "nullable": true, "default": null });
+    let custom = json!({ "type": "object", "properties": { "list": custom } });
+    let mut object = json!({});
+    Schema::parse(&custom).unwrap().apply_defaults(&mut object);
+    assert_eq!(object, json!({}));
 }
 
 #[test]

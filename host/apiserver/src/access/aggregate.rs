@@ -18,7 +18,7 @@ const ROUNDS: usize = 8;
 
 /// Follows a write or a removal: fills the roles that are made of cluster roles.
 pub(crate) fn after_write(inner: &mut Inner, kind: &Kind) {
-    if &*kind.storage == CLUSTER_ROLES && !inner.partial {
+    if &*kind.storage == CLUSTER_ROLES && !inner.partial && inner.controllers {
         fill(inner);
     }
 }

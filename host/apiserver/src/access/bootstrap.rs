@@ -19,7 +19,9 @@ pub(crate) fn ensure(inner: &mut Inner) {
     for object in policy {
         create(inner, object);
     }
-    aggregate::fill(inner);
+    if inner.controllers {
+        aggregate::fill(inner);
+    }
 }
 
 fn create(inner: &mut Inner, mut object: Value) {

@@ -50,6 +50,20 @@ pub(super) fn fill(inner: &Inner, live: Option<&Value>, new: &mut Value) -> Vec<
     causes
 }
 
+/// Returns the port on nodes of each port of a spec.
+pub(super) fn of(spec: &Value) -> Vec<Option<u16>> {
+    let ports = spec.get("ports").and_then(Value::as_array);
+    ports.into_iter().flatten().map(number).collect()
+}
+
+/// Takes the ports on nodes away.
+pub(super) fn close(spec: &mut Value) {
+    let ports = spec.get_mut("ports").and_then(Value::as_array_mut);
+    for port in ports.into_iter().flatten().filter_map(Value::as_object_mut) {
+        port.remove("nodePort");
+    }
+}
+
 fn number(port: &Value) -> Option<u16> {
     let number = port.get("nodePort")?.as_u64().filter(|port| *port > 0)?;
     // What does not fit is out of the range of valid ports.

@@ -49,6 +49,9 @@ pub(super) fn allocate(inner: &Inner, live: Option<&Value>, new: &mut Value) -> 
     let Some(spec) = new.get_mut("spec").filter(|spec| spec.is_object()) else {
         return Vec::new();
     };
+    if let Some(old) = live.and_then(|live| live.get("spec")) {
+        drop_unneeded(old, spec);
+    }
     if spec["type"] == "ExternalName" {
         return Vec::new();
     }
@@ -81,6 +84,34 @@ pub(super) fn allocate(inner: &Inner, live: Option<&Value>, new: &mut Value) -> 
     spec["clusterIP"] = json!(address);
     spec["clusterIPs"] = json!([address]);
     node_ports::fill(inner, live, new)
+}
+
+/// Drops what a service of its new type does not need, unless the author of the write changed it.
+fn drop_unneeded(old: &Value, spec: &mut Value) {
+    let is_named = |spec: &Value| spec["type"] == "ExternalName";
+    let is_balanced = |spec: &Value| spec["type"] == "LoadBalancer";
+    let is_open = |spec: &Value| is_balanced(spec) || spec["type"] == "NodePort";
+    let mut fields: Vec<&str> = Vec::new();
+    if is_named(spec) && !is_named(old) {
+        fields.extend(["ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"]);
+        if old.get("clusterIP") == spec.get("clusterIP") {
+            fields.extend(["clusterIP", "clusterIPs"]);
+        }
+    }
+    if is_balanced(old) && !is_balanced(spec) {
+        fields.extend(["allocateLoadBalancerNodePorts", "loadBalancerClass"]);
+    }
+    if is_open(old) && !is_open(spec) {
+        fields.extend(["externalTrafficPolicy", "healthCheckNodePort"]);
+        if node_ports::of(old) == node_ports::of(spec) {
+            node_ports::close(spec);
+        }
+    }
+    if let Some(map) = spec.as_object_mut() {
+        map.retain(|field, value| {
+            !(fields.contains(&field.as_str()) && old.get(field) == Some(&*value))
+        });
+    }
 }
 
 fn address(service: &Value) -> &str {

@@ -4,6 +4,8 @@
 //! in fewer words than Go's; a signature by an algorithm that the library for signatures lacks
 //! passes. Must not know which users may sign a request.
 
+use std::collections::HashSet;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ring::signature::{self, UnparsedPublicKey, VerificationAlgorithm};
@@ -39,6 +41,10 @@ const USAGES: [&str; 23] = [
     "signing",
     "timestamping",
 ];
+
+/// How many unknown usages are told, and how many that are given twice: a body has room for a
+/// million, each of which would be told in 500 bytes.
+const TOLD: usize = 100;
 
 /// The signer of requests from before signers had names.
 const LEGACY: &str = "kubernetes.io/legacy-unknown";
@@ -88,19 +94,19 @@ fn usages(spec: &Value, causes: &mut Vec<Cause>) {
         causes.push(cause(REQUIRED, "spec.usages", "Required value"));
     }
     let numbered = || given.iter().enumerate();
-    for (at, usage) in numbered() {
-        if !usage.as_str().is_some_and(|text| USAGES.contains(&text)) {
-            let known = USAGES.map(|usage| format!("{usage:?}")).join(", ");
-            let why = format!("Unsupported value: {usage}: supported values: {known}");
-            causes.push(cause(NOT_SUPPORTED, format!("spec.usages[{at}]"), why));
-        }
+    let is_known = |usage: &&Value| usage.as_str().is_some_and(|text| USAGES.contains(&text));
+    let unknown = numbered().filter(|(_, usage)| !is_known(usage));
+    for (at, usage) in unknown.take(TOLD) {
+        let known = USAGES.map(|usage| format!("{usage:?}")).join(", ");
+        let why = format!("Unsupported value: {usage}: supported values: {known}");
+        causes.push(cause(NOT_SUPPORTED, format!("spec.usages[{at}]"), why));
     }
-    for (at, usage) in numbered() {
-        if given.iter().take(at).any(|before| before == usage) {
-            let why = format!("Duplicate value: {usage}");
-            let field = format!("spec.usages[{at}]");
-            causes.push(cause("FieldValueDuplicate", field, why));
-        }
+    let mut seen = HashSet::new();
+    let twice = numbered().filter(|(_, usage)| !seen.insert(*usage));
+    for (at, usage) in twice.take(TOLD) {
+        let why = format!("Duplicate value: {usage}");
+        let field = format!("spec.usages[{at}]");
+        causes.push(cause("FieldValueDuplicate", field, why));
     }
 }
 
@@ -344,5 +350,9 @@ mod tests {
             "spec.expirationSeconds",
         ];
         assert_eq!(fields, expected);
+        // What is told stays small, whatever a body has room for.
+        let many = vec!["x"; 100_000];
+        let request = json!({ "spec": { "usages": many, "signerName": "a.b/c" } });
+        assert_eq!(faults(&request).len(), 1 + 2 * TOLD);
     }
 }

@@ -5,10 +5,13 @@
 use serde_json::{Map, Value, json};
 
 use super::absent::absent;
-use super::pod;
+use super::{containers, pod};
+use crate::kinds::Fill;
 use crate::status::{Cause, INVALID, cause};
 use crate::{meta, selector};
 
+/// Where most kinds have the spec of their pods.
+const TEMPLATE: &str = "spec.template.spec";
 const GENERATION: &str = "deprecated.daemonset.template.generation";
 
 /// Completes the template of a kind.
@@ -18,8 +21,71 @@ pub(super) fn template(object: &mut Value) {
     }
 }
 
-/// Returns a refusal if the selector of an object does not match its template.
-pub(super) fn mismatch(object: &Value) -> Vec<Cause> {
+/// Returns where a kind has the spec of its pods; `None` if it has none.
+fn pods(kind: Fill) -> Option<&'static str> {
+    Some(match kind {
+        Fill::Pod => "spec",
+        Fill::PodTemplate => "template.spec",
+        Fill::CronJob => "spec.jobTemplate.spec.template.spec",
+        Fill::DaemonSet
+        | Fill::Deployment
+        | Fill::Job
+        | Fill::ReplicationController
+        | Fill::StatefulSet
+        | Fill::Template => TEMPLATE,
+        _ => return None,
+    })
+}
+
+fn below<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
+    path.split('.').try_fold(object, |of, part| of.get(part))
+}
+
+/// Returns what is wrong with the selector, the numbers and the pods of an object. Pods that stay
+/// as they are in `live` are not looked at.
+pub(super) fn faults(kind: Fill, live: Option<&Value>, object: &Value) -> Vec<Cause> {
+    let mut causes = mismatch(kind, object);
+    let path = pods(kind).unwrap_or_default();
+    let Some(spec) = below(object, path) else {
+        return causes;
+    };
+    causes.extend(negative(object, path));
+    if live.and_then(|live| below(live, path)) == Some(spec) {
+        return causes;
+    }
+    let claims = object.pointer("/spec/volumeClaimTemplates");
+    let claims = claims.and_then(Value::as_array).into_iter().flatten();
+    let claims: Vec<&str> = claims.map(|claim| meta::text(claim, "name")).collect();
+    causes.extend(containers::faults(spec, path, &claims));
+    match kind {
+        Fill::Pod | Fill::PodTemplate => {}
+        Fill::Job | Fill::CronJob => causes.extend(containers::restarts(spec, path, true)),
+        _ => causes.extend(containers::restarts(spec, path, false)),
+    }
+    causes
+}
+
+/// Returns the numbers below zero beside the template of pods at `path`.
+fn negative(object: &Value, path: &str) -> Vec<Cause> {
+    let above = path.strip_suffix(".template.spec").unwrap_or_default();
+    let numbers = below(object, above).and_then(Value::as_object);
+    let negative = numbers
+        .into_iter()
+        .flatten()
+        .filter(|(_, number)| number.as_i64().is_some_and(|number| number < 0));
+    let told = negative.map(|(name, number)| {
+        let why = format!("Invalid value: {number}: must be greater than or equal to 0");
+        cause(INVALID, format!("{above}.{name}"), why)
+    });
+    told.collect()
+}
+
+/// Returns a refusal if the selector of an object does not match its template. That of a Job is
+/// made to match.
+pub(super) fn mismatch(kind: Fill, object: &Value) -> Vec<Cause> {
+    if kind == Fill::Job || pods(kind) != Some(TEMPLATE) {
+        return Vec::new();
+    }
     let (Some(selector), Some(template)) = (
         object.pointer("/spec/selector"),
         object.pointer("/spec/template/metadata"),
@@ -228,6 +294,7 @@ mod tests {
             "selector": { "matchLabels": { "a": "b" } },
             "template": { "metadata": { "labels": { "a": "c" } }, "spec": {} },
         } });
+        let mismatch = |object: &Value| mismatch(Fill::Deployment, object);
         assert_eq!(mismatch(&object)[0].field, "spec.template.metadata.labels");
         object["spec"]["template"]["metadata"]["labels"]["a"] = json!("b");
         assert!(mismatch(&object).is_empty());

@@ -23,9 +23,13 @@ pub(crate) enum Fill {
     Autoscaler,
     /// A binding of a role.
     Binding,
+    /// A claim of a persistent volume.
+    Claim,
+    ConfigMap,
     CronJob,
     DaemonSet,
     Deployment,
+    Ingress,
     Job,
     LimitRange,
     /// A binding of a mutating admission policy.
@@ -47,6 +51,7 @@ pub(crate) enum Fill {
     ResourceClaimTemplate,
     /// A role, of a namespace or of the cluster.
     Role,
+    Secret,
     Service,
     SigningRequest,
     StatefulSet,

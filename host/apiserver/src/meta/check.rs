@@ -135,6 +135,7 @@ pub(crate) fn validate(object: &Value, names: Names) -> Vec<Cause> {
     } else if !is_allowed {
         let rule = match names {
             Names::Label => LABEL_RULE,
+            Names::Subdomain if name.len() > 253 => "must be no more than 253 characters",
             Names::Subdomain | Names::Any => SUBDOMAIN_RULE,
         };
         causes.push(cause(
@@ -177,6 +178,10 @@ pub(crate) fn validate(object: &Value, names: Names) -> Vec<Cause> {
             ));
         }
     }
+    if annotated_bytes(object) > ANNOTATED {
+        let why = format!("Too long: may not be more than {ANNOTATED} bytes");
+        causes.push(cause("FieldValueTooLong", "metadata.annotations", why));
+    }
     for finalizer in get(object, "finalizers")
         .and_then(Value::as_array)
         .into_iter()
@@ -188,21 +193,51 @@ pub(crate) fn validate(object: &Value, names: Names) -> Vec<Cause> {
             causes.push(cause(INVALID, "metadata.finalizers", message));
         }
     }
-    let owners = get(object, "ownerReferences").and_then(Value::as_array);
-    for (at, owner) in owners.into_iter().flatten().enumerate() {
-        for field in ["apiVersion", "kind", "name", "uid"] {
-            if owner
-                .get(field)
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-                .is_empty()
-            {
-                let path = format!("metadata.ownerReferences[{at}].{field}");
-                causes.push(cause(
-                    INVALID,
-                    path,
-                    format!("Invalid value: \"\": {field} must not be empty"),
-                ));
+    causes.extend(owners(object));
+    causes
+}
+
+/// Returns how many bytes the annotations of an object have.
+fn annotated_bytes(object: &Value) -> usize {
+    let annotations = get(object, "annotations").and_then(Value::as_object);
+    let sizes = annotations.into_iter().flatten().map(|(key, value)| {
+        let value = value.as_str().unwrap_or_default();
+        key.len().saturating_add(value.len())
+    });
+    sizes.sum()
+}
+
+/// Returns what is wrong with the owners of an object.
+fn owners(object: &Value) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    let list = get(object, "ownerReferences").and_then(Value::as_array);
+    let mut first: Option<String> = None;
+    for owner in list.into_iter().flatten() {
+        let text = |field: &str| owner.get(field).and_then(Value::as_str).unwrap_or_default();
+        for (field, why) in [
+            ("apiVersion", "version must not be empty"),
+            ("kind", "must not be empty"),
+            ("name", "must not be empty"),
+            ("uid", "must not be empty"),
+        ] {
+            if text(field).is_empty() {
+                let path = format!("metadata.ownerReferences.{field}");
+                let why = format!("Invalid value: \"\": {why}");
+                causes.push(cause(INVALID, path, why));
+            }
+        }
+        if owner.get("controller") != Some(&Value::Bool(true)) {
+            continue;
+        }
+        let name = format!("{}/{}", text("kind"), text("name"));
+        match &first {
+            None => first = Some(name),
+            Some(first) => {
+                let shown = get(object, "ownerReferences").unwrap_or(&Value::Null);
+                let why = format!(
+                    "Invalid value: {shown}: Only one reference can have Controller set to true. Found \"true\" in references for {first} and {name}"
+                );
+                causes.push(cause(INVALID, "metadata.ownerReferences", why));
             }
         }
     }
@@ -243,6 +278,8 @@ pub(crate) fn validate_update(live: &Value, new: &Value) -> Vec<Cause> {
     causes
 }
 
+/// The most bytes of all annotations of an object.
+const ANNOTATED: usize = 256 << 10;
 pub(crate) const LABEL_RULE: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
 pub(crate) const SUBDOMAIN_RULE: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 const QUALIFIED_RULE: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";

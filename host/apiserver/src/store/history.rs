@@ -23,11 +23,7 @@ impl Store {
         namespace: Option<&str>,
         version: u64,
     ) -> Result<Vec<(Key, Stored)>, Compacted> {
-        if version < self.compacted {
-            return Err(Compacted {
-                oldest: self.compacted,
-            });
-        }
+        self.reaches(storage, version)?;
         let mut objects: BTreeMap<Key, Stored> = self
             .list_stored(storage, namespace)
             .map(|(k, o)| (k.clone(), o.clone()))
@@ -58,11 +54,7 @@ impl Store {
         version: u64,
         max: usize,
     ) -> Result<(Vec<Arc<Change>>, u64), Compacted> {
-        if version < self.compacted {
-            return Err(Compacted {
-                oldest: self.compacted,
-            });
-        }
+        self.reaches(storage, version)?;
         let first = self.history.partition_point(|c| c.version <= version);
         let mut found = Vec::new();
         for change in self.history.range(first..) {
@@ -78,6 +70,28 @@ impl Store {
         Ok((found, self.version.max(version)))
     }
 
+    /// Returns all changes after `version`, the last one first; `None` if some are dropped already.
+    pub fn after(&self, version: u64) -> Option<Vec<Arc<Change>>> {
+        let latest = self.history.iter().rev();
+        let found: Vec<_> = latest
+            .take_while(|change| change.version > version)
+            .cloned()
+            .collect();
+        let all = self.version.saturating_sub(version);
+        (found.len() as u64 >= all).then_some(found)
+    }
+
+    /// Checks that no change of a storage after `version` is dropped. Writes elsewhere may have
+    /// taken the room of older ones.
+    fn reaches(&self, storage: &str, version: u64) -> Result<(), Compacted> {
+        let dropped = self.dropped.get(storage).copied().unwrap_or(0);
+        let oldest = dropped.max(self.compacted);
+        match version < oldest {
+            true => Err(Compacted { oldest }),
+            false => Ok(()),
+        }
+    }
+
     /// Takes the history: watches and pages from before now must start over.
     pub fn take_history(&mut self) -> Vec<Arc<Change>> {
         let history = std::mem::take(&mut self.history);
@@ -89,6 +103,7 @@ impl Store {
     pub fn compact(&mut self) {
         self.history.clear();
         self.history_bytes = 0;
+        self.dropped.clear();
         self.compacted = self.version;
     }
 
@@ -120,7 +135,7 @@ impl Store {
                 break;
             };
             self.history_bytes -= oldest.size();
-            self.compacted = oldest.version;
+            *self.dropped.entry(oldest.storage.clone()).or_default() = oldest.version;
         }
     }
 }

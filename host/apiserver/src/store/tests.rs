@@ -60,6 +60,50 @@ fn history_is_bounded() {
 }
 
 #[test]
+fn writes_elsewhere_end_no_history() {
+    let mut store = Store::new();
+    let (s, other): (Arc<str>, Arc<str>) = ("s".into(), "other".into());
+    let start = store.version();
+    store.put(&s, Key::new("", "x"), object(1));
+    let then = store.version();
+    for n in 0..HISTORY_CHANGES as u64 {
+        store.put(&other, Key::new("", "x"), object(n));
+    }
+    // Its only change made room: it is lost for those who have not seen it, and only for them.
+    let lost = Compacted { oldest: then };
+    assert_eq!(store.since("s", None, start, 9).unwrap_err(), lost);
+    assert_eq!(store.list_at("s", None, start).unwrap_err(), lost);
+    let now = store.version();
+    let (changes, reached) = store.since("s", None, then, 9).unwrap();
+    assert!(changes.is_empty() && reached == now);
+    assert_eq!(store.list_at("s", None, then).unwrap().len(), 1);
+    assert!(store.since("other", None, then, 1).is_ok());
+    store.put(&other, Key::new("", "x"), object(0));
+    assert!(store.since("other", None, then, 1).is_err());
+    store.compact();
+    assert!(store.since("s", None, then, 9).is_err());
+}
+
+#[test]
+fn the_changes_after_a_version_are_all_or_none() {
+    let mut store = Store::new();
+    let s: Arc<str> = "s".into();
+    let start = store.version();
+    for n in 0..3 {
+        store.put(&s, Key::new("", &n.to_string()), object(n));
+    }
+    let versions = |after: u64| {
+        let changes = store.after(after)?;
+        Some(changes.iter().map(|c| c.version).collect::<Vec<_>>())
+    };
+    assert_eq!(versions(start), Some(vec![4, 3, 2]));
+    assert_eq!(versions(3), Some(vec![4]));
+    assert_eq!(versions(4), Some(Vec::new()));
+    store.compact();
+    assert_eq!(store.after(start), None);
+}
+
+#[test]
 fn large_states_are_forgotten_sooner() {
     const SIZE: usize = 1 << 20;
     let mut store = Store::new();
@@ -87,9 +131,10 @@ fn large_states_are_forgotten_sooner() {
         store.remove(&s, &Key::new("", &n.to_string()), large.clone());
     }
     assert!(kept(&store) <= HISTORY_BYTES);
-    let (changes, _) = store.since("s", None, store.compacted, 99).unwrap();
+    let oldest = store.since("s", None, 0, 99).unwrap_err().oldest;
+    let (changes, _) = store.since("s", None, oldest, 99).unwrap();
     assert!(changes.iter().all(|change| change.last.is_some()));
-    assert!(store.since("s", None, store.compacted - 1, 99).is_err());
+    assert!(store.since("s", None, oldest - 1, 99).is_err());
     store.compact();
     assert_eq!((kept(&store), store.history_bytes), (0, 0));
 }

@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::*;
 use crate::collect;
+use crate::owners::FOREGROUND;
 
 /// Returns a config map that names owners: (object, whether it blocks).
 fn child(name: &str, owners: &[(&Value, bool)]) -> Value {
@@ -44,6 +45,50 @@ async fn make(c: &Cluster, name: &str, owners: &[(&Value, bool)]) -> Value {
 async fn delete(c: &Cluster, name: &str, policy: &str) -> Value {
     let options = json!({ "propagationPolicy": policy });
     c.delete(&format!("{CMS}/{name}"), &options).await.ok()
+}
+
+#[tokio::test]
+async fn without_controllers_nothing_goes_by_itself() {
+    let c = Cluster::new();
+    c.state.write(|inner| inner.controllers = false);
+    let absent = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "absent", "uid": "u" },
+    });
+    make(&c, "child", &[(&absent, true)]).await;
+    assert!(!c.state.read(|inner| inner.store.owners.has_work()));
+    collect(&c);
+    assert_eq!(names(&c).await, ["child"]);
+    delete(&c, "child", "Foreground").await;
+    collect(&c);
+    let waits = c.get(&format!("{CMS}/child")).await.ok();
+    assert_eq!(waits["metadata"]["finalizers"], json!([FOREGROUND]));
+
+    let claims = "/api/v1/namespaces/n/persistentvolumeclaims";
+    let namespace = json!({ "metadata": { "name": "n" } });
+    c.post("/api/v1/namespaces", &namespace).await.ok();
+    let claim = json!({ "metadata": { "name": "v" }, "spec": {
+        "accessModes": ["ReadWriteOnce"], "resources": { "requests": { "storage": "1Gi" } },
+    } });
+    c.post(claims, &claim).await.ok();
+    let path = format!("{claims}/v");
+    c.delete(&path, &json!({})).await.ok();
+    c.delete("/api/v1/namespaces/n", &json!({})).await.ok();
+    let waits = c.get(&path).await.ok();
+    assert!(waits["metadata"]["deletionTimestamp"].is_string());
+    let protected = json!(["kubernetes.io/pvc-protection"]);
+    assert_eq!(waits["metadata"]["finalizers"], protected);
+    let free = json!({ "metadata": { "finalizers": null } });
+    c.merge(&path, &free).await.ok();
+    c.get(&path).await.refused(404, "NotFound", "");
+    let namespace = c.get("/api/v1/namespaces/n").await.ok();
+    assert_eq!(namespace["status"]["phase"], "Terminating");
+    let refused = c.post(claims, &claim).await;
+    refused.refused(403, "Forbidden", "because it is being terminated");
+    // Tests for envtest end a namespace like this.
+    let ended = json!({ "metadata": { "name": "n" }, "spec": { "finalizers": [] } });
+    c.put("/api/v1/namespaces/n/finalize", &ended).await.ok();
+    let gone = c.get("/api/v1/namespaces/n").await;
+    gone.refused(404, "NotFound", "");
 }
 
 #[tokio::test]

@@ -75,6 +75,25 @@ async fn a_restored_cluster_is_kept_too() {
 }
 
 #[tokio::test]
+async fn nothing_is_shown_that_may_be_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let c = open(&folder);
+    c.post(CMS, &cm("kept", "1")).await.ok();
+    let mut watch = c.watch(&format!("{CMS}?watch=true"), "*/*").await;
+    assert_eq!(watch.brief().await, "ADDED kept");
+    c.state.fail();
+    for path in [CMS, "/api/v1/namespaces", "/readyz"] {
+        let words = "cannot be kept on disk";
+        c.get(path).await.refused(500, "InternalError", words);
+    }
+    let refused = c.post(CMS, &cm("lost", "1")).await;
+    refused.refused(500, "InternalError", "cannot be kept on disk");
+    // The watch is not told of the write, whatever wakes it.
+    c.state.compact();
+    assert_eq!(watch.brief().await, "end");
+}
+
+#[tokio::test]
 async fn garbage_is_still_collected() {
     let folder = tempfile::tempdir().unwrap();
     let c = open(&folder);

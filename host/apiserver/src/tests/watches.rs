@@ -144,6 +144,7 @@ async fn quiet_watches_get_bookmarks_and_an_end() {
         format!("watch=true&resourceVersion={version}&allowWatchBookmarks=true&timeoutSeconds=90");
     let mut watch = c.watch(&format!("{VMS}?{query}"), "*/*").await;
     let mut seen = Vec::new();
+    let mut versions = vec![version_of(&c.get(VMS).await.ok())];
     // The clock is paused: it jumps when all tasks wait, at most 10 s in `next`.
     for _ in 0..20 {
         let next = tokio::time::timeout(std::time::Duration::from_secs(200), async {
@@ -155,11 +156,18 @@ async fn quiet_watches_get_bookmarks_and_an_end() {
             }
             None => break,
         }
+        // This does not wake the watch, but its next bookmark is of this version.
+        let made = c
+            .post(CMS, &cm(&format!("later-{}", seen.len()), "1"))
+            .await;
+        versions.push(version_of(&made.ok()));
     }
     assert_eq!(seen.len(), 2, "{seen:?}");
     assert!(seen.iter().all(|line| line.contains("BOOKMARK")));
-    let now = version_of(&c.get(VMS).await.ok());
-    assert!(seen[0].contains(&format!("\"resourceVersion\":\"{now}\"")));
+    for (line, version) in seen.iter().zip(versions) {
+        let version = format!("\"resourceVersion\":\"{version}\"");
+        assert!(line.contains(&version), "{line}");
+    }
 }
 
 #[tokio::test]

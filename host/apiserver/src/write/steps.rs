@@ -15,7 +15,7 @@ use crate::operations::nests;
 use crate::request::Validation;
 use crate::state::Inner;
 use crate::status::{ApiError, Cause, INVALID, NOT_SUPPORTED, REQUIRED, TYPE_INVALID, cause};
-use crate::{crd, fill, meta, namespace, protobuf, refuse};
+use crate::{checks, crd, fill, meta, namespace, protobuf, refuse};
 
 const QUANTITIES: &str =
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
@@ -256,6 +256,9 @@ pub(crate) fn check(
     known: &[Cause],
 ) -> Result<Vec<String>, ApiError> {
     causes.extend(meta::check::validate(new, call.target.kind.names));
+    if let Some(root) = call.target.version().definition() {
+        causes.extend(checks::faults(root, old, new));
+    }
     let mut faults = schema_faults(call, old, new);
     faults.retain(|fault| !known.contains(fault));
     types::check(call, &faults)?;

@@ -28,6 +28,9 @@ kube-apiserver, as envtest starts it: vmhost's embedded API server.
   --service-account-signing-key-file FILE    the key that signs them
   --vmhost-state FOLDER                      keeps the objects; default: they end with the process
 
+No controllers run, as beside envtest's kube-apiserver: objects outlive their owners, and a deleted
+namespace stays.
+
 Other flags of kube-apiserver are accepted without an effect. So is --runtime-config: the served
 versions are those of a kube-apiserver 1.36 by default, and none of these is alpha or beta.
 ";
@@ -96,6 +99,8 @@ fn options(flags: &Flags) -> Result<Options> {
         None => 6443,
     };
     let mut options = Options::at(SocketAddr::from((ip, port)));
+    // Nothing runs beside envtest's kube-apiserver, and its users' tests count on that.
+    options.controllers = false;
     let modes = flags.value("authorization-mode").unwrap_or_default();
     options.rbac = modes.split(',').any(|mode| mode == "RBAC");
     options.certificate = certificate(flags)?;

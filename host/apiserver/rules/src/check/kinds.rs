@@ -132,12 +132,21 @@ pub(super) fn literal(value: &LiteralValue) -> Code {
     }
 }
 
-/// Returns the qualified name that an expression spells.
+/// The most parts of a qualified name that means something: `google.protobuf.Timestamp`.
+const PARTS: usize = 3;
+
+/// Returns the qualified name that an expression spells; `None` if it has too many parts to mean
+/// something. (An expression has room for 50,000.)
 pub(super) fn spelled(of: &Expr) -> Option<String> {
+    spelled_within(of, PARTS)
+}
+
+fn spelled_within(of: &Expr, parts: usize) -> Option<String> {
+    let rest = parts.checked_sub(1)?;
     match of {
         Expr::Ident(name) => Some(name.clone()),
         Expr::Select(select) => {
-            let before = spelled(&select.operand.expr)?;
+            let before = spelled_within(&select.operand.expr, rest)?;
             Some(format!("{before}.{}", select.field))
         }
         _ => None,

@@ -3,7 +3,7 @@
 //! Must not know how an expression is evaluated.
 
 use crate::named;
-use crate::price::{MAKING, matching, times, traversal};
+use crate::price::{COPY, MAKING, matching, times, traversal};
 use crate::value::{Opaque, Val};
 
 /// More items than any evaluation can pay for.
@@ -37,6 +37,19 @@ fn pattern_size(format: Option<&Val<'_>>) -> u64 {
         Opaque::Format(name) => named::find(name).map_or(1, |format| format.size),
         _ => 1,
     }
+}
+
+/// Returns what it costs to copy a question about access with one more part. kube-apiserver copies
+/// no texts; those of real questions are so short that this is nothing.
+fn asked(args: &[Val<'_>], sizes: &[u64]) -> u64 {
+    let before = match args.first() {
+        Some(Val::Asking(asking)) => asking.size() as u64,
+        _ => 0,
+    };
+    sizes
+        .iter()
+        .fold(before, |sum, size| sum.saturating_add(*size))
+        / COPY
 }
 
 /// Returns what a call costs, once its arguments are known.
@@ -99,11 +112,16 @@ pub(super) fn price(name: &str, args: &[Val<'_>]) -> u64 {
         ("check", _) => 350_000,
         ("fieldSelector" | "labelSelector", [_, text]) => {
             let parts = times(*text, 0.5).saturating_mul(10 + MAKING);
-            traversal(*text).saturating_add(parts).saturating_add(10)
+            let copied = asked(args, &sizes);
+            let parsed = traversal(*text).saturating_add(parts).saturating_add(10);
+            parsed.saturating_add(copied)
         }
         ("_-_" | "_*_" | "_/_" | "_%_" | "-_" | "!_" | "size" | "type" | "dyn", _) => 1,
-        ("serviceAccount" | "path" | "group" | "resource" | "subresource", _) => 1,
-        ("namespace" | "name" | "format.named", _) => 1,
+        (
+            "serviceAccount" | "path" | "group" | "resource" | "subresource" | "namespace" | "name",
+            _,
+        ) => asked(args, &sizes).saturating_add(1),
+        ("format.named", _) => 1,
         (_, [text, ..]) => traversal(*text),
         (_, []) => 1,
     }

@@ -199,8 +199,23 @@ mod tests {
                 "Invalid service account name",
             ),
             ("dyn(authorizer).check('get').allowed()", "no such overload"),
+            (
+                "authorizer.path('/').check('a') == authorizer.path('/').check('a')",
+                "no such overload",
+            ),
         ] {
             assert_eq!(given(source), failed(why), "{source}");
+        }
+        // A question is copied with each part: a long text is paid for, also when it is in the
+        // question already.
+        let long = "'x'.replace('x', lists.range(10000).map(i, 'xxxxxxxxxx').join())";
+        for copies in [
+            format!("[{long}].all(t, lists.range(6000).all(i, dyn(authorizer.group(t)) != null))"),
+            format!(
+                "[authorizer.group({long}).resource('r')].all(a, lists.range(12000).all(i, dyn(a.name('n')) != null))"
+            ),
+        ] {
+            assert_eq!(given(&copies), Err(Unevaluated::OverBudget), "{copies}");
         }
         // Two questions are all that one expression can pay for.
         let many = "[1, 2, 3].all(i, !authorizer.path('/').check('get').allowed())";

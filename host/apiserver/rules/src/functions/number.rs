@@ -6,7 +6,7 @@
 use std::cmp::Ordering;
 
 use semver::Version;
-use vmhost_schema::Amount;
+use vmhost_schema::billionths;
 
 use super::text::one;
 use crate::value::{Failure, Function, Opaque, Val};
@@ -23,10 +23,10 @@ pub(super) fn find(name: &str) -> Option<Function> {
                 )
             };
             Ok(Val::opaque(Opaque::Quantity(
-                quantity(text).ok_or_else(wrong)?,
+                billionths(text).ok_or_else(wrong)?,
             )))
         },
-        "isQuantity" => |args| Ok(Val::Bool(quantity(one(args)?).is_some())),
+        "isQuantity" => |args| Ok(Val::Bool(billionths(one(args)?).is_some())),
         "sign" => |args| Ok(Val::Int(nanos(args)?.cmp(&0) as i64)),
         "isInteger" => |args| Ok(Val::Bool(integer(nanos(args)?).is_some())),
         "asInteger" => |args| {
@@ -51,52 +51,6 @@ pub(super) fn find(name: &str) -> Option<Function> {
         _ => return None,
     };
     Some(function)
-}
-
-/// Parses a quantity: `100m`, `1.5Gi`, `2e3`.
-fn quantity(text: &str) -> Option<i128> {
-    let Amount {
-        sign,
-        whole,
-        fraction,
-        suffix,
-    } = Amount::parse(text)?;
-    let digits: i128 = format!("0{whole}{fraction}").parse().ok()?;
-    let scale = u32::try_from(fraction.len()).ok()?;
-    let binary = |power: u32| 1024_i128.checked_pow(power).map(|factor| (factor, 0));
-    let decimal = |power: i32| Some((1_i128, power));
-    let (factor, exponent) = match suffix {
-        "n" => decimal(-9)?,
-        "u" => decimal(-6)?,
-        "m" => decimal(-3)?,
-        "" => decimal(0)?,
-        "k" => decimal(3)?,
-        "M" => decimal(6)?,
-        "G" => decimal(9)?,
-        "T" => decimal(12)?,
-        "P" => decimal(15)?,
-        "E" => decimal(18)?,
-        "Ki" => binary(1)?,
-        "Mi" => binary(2)?,
-        "Gi" => binary(3)?,
-        "Ti" => binary(4)?,
-        "Pi" => binary(5)?,
-        "Ei" => binary(6)?,
-        other => decimal(other.strip_prefix(['e', 'E'])?.parse().ok()?)?,
-    };
-    // Nine digits make billionths; a smaller part is rounded up.
-    let power = exponent
-        .checked_add(9)?
-        .checked_sub(i32::try_from(scale).ok()?)?;
-    let scaled = digits.checked_mul(factor)?;
-    let nanos = match u32::try_from(power) {
-        Ok(power) => scaled.checked_mul(10_i128.checked_pow(power)?)?,
-        Err(_) => {
-            let divisor = 10_i128.checked_pow(power.unsigned_abs())?;
-            scaled / divisor + i128::from(scaled % divisor != 0)
-        }
-    };
-    Some(sign * nanos)
 }
 
 fn nanos(args: &[Val<'_>]) -> Result<i128, Failure> {
@@ -197,7 +151,7 @@ mod tests {
             ("1.2.3", None),
             ("10Mo", None),
         ] {
-            assert_eq!(quantity(text), nanos, "{text}");
+            assert_eq!(billionths(text), nanos, "{text}");
         }
     }
 }

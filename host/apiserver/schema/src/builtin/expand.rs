@@ -32,6 +32,34 @@ const REQUIRED: [(&str, &str); 2] = [
     ("io.k8s.api.core.v1.EphemeralContainer", "image"),
 ];
 
+/// By definition: the lists that Go prints as null when nothing is in them.
+pub(crate) const NULLS: [(&str, &[&str]); 12] = [
+    (
+        "io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerStatus",
+        &["currentMetrics"],
+    ),
+    ("io.k8s.api.core.v1.ContainerImage", &["names"]),
+    ("io.k8s.api.core.v1.LimitRangeSpec", &["limits"]),
+    ("io.k8s.api.core.v1.ProjectedVolumeSource", &["sources"]),
+    (
+        "io.k8s.api.discovery.v1.EndpointSlice",
+        &["endpoints", "ports"],
+    ),
+    (
+        "io.k8s.api.flowcontrol.v1.ResourcePolicyRule",
+        &["namespaces"],
+    ),
+    ("io.k8s.api.rbac.v1.ClusterRole", &["rules"]),
+    ("io.k8s.api.rbac.v1.Role", &["rules"]),
+    (
+        "io.k8s.api.resource.v1.AllocatedDeviceStatus",
+        &["conditions"],
+    ),
+    ("io.k8s.api.resource.v1.DeviceClaim", &["requests"]),
+    ("io.k8s.api.storage.v1.CSINodeDriver", &["topologyKeys"]),
+    ("io.k8s.api.storage.v1.CSINodeSpec", &["drivers"]),
+];
+
 /// The position of a schema within a kind.
 #[derive(Clone, Copy)]
 struct Place {
@@ -138,7 +166,17 @@ fn set_defaults(
     let own = DEFAULTS.get(name).and_then(Value::as_object);
     for (field, default) in own.into_iter().flatten() {
         if let Some(schema) = properties.get_mut(field).and_then(Value::as_object_mut) {
-            schema.insert("default".to_owned(), default.clone());
+            schema.remove("default");
+            if !default.is_null() {
+                schema.insert("default".to_owned(), default.clone());
+            }
+        }
+    }
+    let nulls = NULLS.iter().filter(|(of, _)| *of == name);
+    for field in nulls.flat_map(|(_, fields)| *fields) {
+        if let Some(schema) = properties.get_mut(*field).and_then(Value::as_object_mut) {
+            schema.insert("nullable".to_owned(), json!(true));
+            schema.insert("default".to_owned(), Value::Null);
         }
     }
 }

@@ -10,6 +10,8 @@ use crate::error::{Fault, Reason};
 #[derive(Default)]
 pub(super) struct Report {
     pub(super) faults: Vec<Fault>,
+    /// Whether the schema is of a built-in kind: then null may be a default.
+    pub(super) is_trusted: bool,
 }
 
 impl Report {

@@ -3,6 +3,8 @@
 //! Owns its defaults and rules. Follows k8s.io/apiextensions-apiserver
 //! `pkg/apis/apiextensions/validation`. Must not know how objects are converted.
 
+use std::collections::HashSet;
+
 use serde_json::{Value, json};
 
 use crate::crd::text::invalid;
@@ -66,8 +68,9 @@ fn review_versions(versions: Option<&Vec<Value>>, causes: &mut Vec<Cause>) {
         causes.push(cause(REQUIRED, field, "Required value"));
         return;
     };
+    let mut seen = HashSet::new();
     for (at, version) in versions.iter().enumerate() {
-        if versions.iter().take(at).any(|other| other == version) {
+        if !seen.insert(version) {
             causes.push(invalid(
                 format!("{field}[{at}]"),
                 version,
