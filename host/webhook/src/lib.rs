@@ -47,6 +47,7 @@ pub use metrics::Metrics;
 pub use policy::{Policy, Unanswered, Verdict};
 pub use reach::{Reach, ReachError};
 pub use registration::{Conversion, Registration, Rule, Webhook, WebhookType};
+pub use review::conversion::Converted;
 pub use seen::Registered;
 pub use server::{SERVE_ON, Server};
 pub use target::{Target, configuration_name};

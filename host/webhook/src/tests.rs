@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::Notify;
 
-use crate::{Arrival, Policy, Server, Unanswered, Verdict};
+use crate::{Arrival, Converted, Policy, Server, Unanswered, Verdict};
 
 mod client;
 
@@ -83,28 +83,23 @@ impl Policy for Plugin {
         desired: &str,
         objects: Vec<Box<RawValue>>,
         _arrival: Arrival,
-    ) -> BoxFuture<'_, Result<Vec<Box<RawValue>>, Unanswered>> {
+    ) -> BoxFuture<'_, Result<Converted, Unanswered>> {
         let (conversion, desired) = (conversion.to_owned(), desired.to_owned());
         Box::pin(async move {
-            let converted = objects.into_iter().map(|object| {
+            let converted = objects.iter().map(|object| {
                 let mut object: Value = serde_json::from_str(object.get()).unwrap();
                 object["apiVersion"] = json!(desired);
                 serde_json::value::to_raw_value(&object).unwrap()
             });
             let mut converted: Vec<_> = converted.collect();
             match conversion.as_str() {
-                "vm" => Ok(converted),
-                "short" => {
-                    converted.pop();
-                    Ok(converted)
-                }
-                "turned" => {
-                    converted.reverse();
-                    Ok(converted)
-                }
-                "unready" => Err(Unanswered::NotReady),
-                _ => Err(Unanswered::Failed("no way".to_owned())),
+                "vm" => {}
+                "short" => drop(converted.pop()),
+                "turned" => converted.reverse(),
+                "unready" => return Err(Unanswered::NotReady),
+                _ => return Err(Unanswered::Failed("no way".to_owned())),
             }
+            Converted::check(&objects, &converted, &desired).map_err(Unanswered::Failed)
         })
     }
 }
