@@ -17,6 +17,7 @@
 //! `failurePolicy` decides; it never becomes a permission.
 
 mod arrival;
+mod budget;
 mod bundle;
 mod certificates;
 mod convert;

@@ -250,6 +250,27 @@ async fn a_body_that_is_too_long_is_not_read() {
 }
 
 #[tokio::test]
+async fn large_reviews_that_are_not_sent_hold_up_no_small_one() {
+    let host = Host::start(Plugin::default());
+    let mut idle = Vec::new();
+    // Half of them send enough to wait for room for the whole.
+    for sent in [0, 65 << 10].repeat(20) {
+        let mut stream = host.tls(&[b"http/1.1"]).await.unwrap();
+        let head = "POST /admit/p/allow HTTP/1.1\r\nhost: a\r\ncontent-length: 8388608\r\n\r\n";
+        stream.write_all(head.as_bytes()).await.unwrap();
+        stream.write_all(&vec![b' '; sent]).await.unwrap();
+        stream.flush().await.unwrap();
+        idle.push(stream);
+    }
+    for version in [Version::HTTP_11, Version::HTTP_2] {
+        let mut client = host.connect(version).await;
+        let answer = client.post("/admit/p/allow", admission()).await;
+        assert_eq!(answer.code, 200);
+    }
+    drop(idle);
+}
+
+#[tokio::test]
 async fn tls_1_2_and_1_3_are_served_with_the_certificate_of_the_moment() {
     let mut host = Host::start(Plugin::default());
     for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
