@@ -89,6 +89,7 @@ impl Budget {
         drop(room);
         let room = take(&self.whole, length, deadline).await?;
         if !has_ended {
+            read.reserve(length - read.len());
             let longest = ARRIVAL + Duration::from_secs((length / RATE) as u64);
             let arrival = deadline.min(Instant::now() + longest);
             append(&mut body, &mut read, (length, length), arrival).await?;

@@ -26,8 +26,8 @@ use crate::review::{BadReview, conversion};
 const ADMISSION_BYTES: usize = 8 << 20;
 /// The largest conversion review: a list that nobody pages is one review of all its objects.
 const CONVERSION_BYTES: usize = 128 << 20;
-/// How much all small reviews that are being answered may hold at once, as the beginnings of large
-/// ones do: those of 512 requests, and many more of 2 KiB.
+/// How much all small reviews that are being answered may hold at once, together with the
+/// beginnings of large ones: 504 of these, or some 10,000 of 2 KiB.
 const SMALL: usize = 32 << 20;
 /// How much all large admission reviews may hold at once: twelve of the largest.
 const ADMISSIONS: usize = 12 * ADMISSION_BYTES;

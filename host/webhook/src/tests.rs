@@ -250,6 +250,39 @@ async fn a_body_that_is_too_long_is_not_read() {
 }
 
 #[tokio::test]
+async fn connections_that_say_nothing_keep_nobody_out() {
+    let plugin = Plugin::default();
+    let (go_on, asked) = (plugin.go_on.clone(), plugin.asked.clone());
+    let host = Host::start_with_places(plugin, 2);
+    let mut busy = host.connect(Version::HTTP_11).await;
+    let answering = tokio::spawn(async move { busy.post("/admit/p/slow", admission()).await.code });
+    asked.notified().await;
+    // One after handshakes of both versions, one before its handshake.
+    let mut silent = vec![
+        host.tls(&[b"http/1.1"]).await.unwrap(),
+        host.tls(&[b"h2"]).await.unwrap(),
+    ];
+    let _plain = host.plain().await;
+    let serving = async {
+        for version in [Version::HTTP_2, Version::HTTP_11] {
+            let mut client = host.connect(version).await;
+            let answer = client.post("/admit/p/allow", admission()).await;
+            assert_eq!(answer.code, 200);
+        }
+        for ended in &mut silent {
+            // What the server says first of HTTP/2 comes before the end.
+            let mut said = Vec::new();
+            let _ = ended.read_to_end(&mut said).await;
+        }
+    };
+    // They would end by themselves after two minutes.
+    let served = tokio::time::timeout(Duration::from_secs(60), serving);
+    served.await.unwrap();
+    go_on.notify_one();
+    assert_eq!(answering.await.unwrap(), 200, "one that is busy stays");
+}
+
+#[tokio::test]
 async fn large_reviews_that_are_not_sent_hold_up_no_small_one() {
     let host = Host::start(Plugin::default());
     let mut idle = Vec::new();
