@@ -412,12 +412,9 @@ async fn an_operator_registers_what_the_command_prints(server: &TestServer) -> R
         Ok((refused.code == 500).then_some(()))
     })
     .await?;
-    let host = reviewer
-        .unregistered()?
-        .args(door.flags())
-        .args(["--webhook-url", &url])
-        .ready()
-        .await?;
+    // It is reached at the address at which it listens.
+    let host = reviewer.unregistered()?.args(door.flags());
+    let host = host.ready().await?;
     eventually("caBundle is patched, and the webhook answers", async || {
         let answer = reviewer.try_out("late", json!({"tell": true})).await?;
         Ok(answer.warns("version=1 ").then_some(()))

@@ -131,7 +131,7 @@ impl Effects {
         };
         let place = Own {
             generation,
-            member,
+            member: turn.desk.branch.as_ref().and_then(|of| of.member.apart()),
             object: turn.object.as_ref(),
         };
         let owned = owners::check(&place, &effects, &keys);
@@ -174,7 +174,7 @@ fn owned_there(turn: &Turn, placed: &[Option<Placed>]) -> Result<(), Refused> {
         };
         let place = Own {
             generation: &turn.desk.seated,
-            member: placed.member.as_ref().map(|member| member.number),
+            member: placed.member.as_ref().and_then(|member| member.apart()),
             object: turn.object.as_ref().filter(|_| placed.is_here),
         };
         let (effect, key) = (slice::from_ref(&placed.effect), Some(placed.key.clone()));
