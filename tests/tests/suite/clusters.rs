@@ -272,7 +272,9 @@ async fn turns_of_one_name_in_two_clusters_are_told_apart(home: &TestServer) -> 
         .ready()
         .await?;
     // The host's own cluster is a member under one name only.
-    until_phase(&host, "own", "up", "").await?;
+    let own = until_phase(&host, "own", "up", "").await?;
+    let east = until_phase(&host, "east", "up", "").await?;
+    ensure!(own.home && !east.home, "{own:?} {east:?}");
     pair.add("own-too", &home.kubeconfig()).await?;
     until_phase(&host, "own-too", "refused", "the same cluster as own").await?;
     for number in 0..10 {

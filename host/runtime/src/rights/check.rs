@@ -61,8 +61,7 @@ pub(crate) async fn at_start(
     }
 }
 
-/// Checks a plugin that begins to work in a member, and logs its missing rights there. Nothing waits
-/// for them: a turn that lacks one is tried again.
+/// Checks a plugin that begins to work in a member, and logs its missing rights there.
 pub(crate) async fn in_member(
     connection: &Connection,
     member: &str,
@@ -77,7 +76,7 @@ pub(crate) async fn in_member(
         Ok(missing) => tracing::warn!(
             plugin,
             member,
-            "the plugin {plugin} lacks {} in the cluster {member}; work that needs them is tried again until they are granted\n{}",
+            "the plugin {plugin} lacks {} in the cluster {member}; work that needs them waits until they are granted\n{}",
             count(&missing),
             report(plugin, &missing)
         ),

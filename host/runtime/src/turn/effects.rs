@@ -14,7 +14,7 @@ use crate::canary::Canary;
 use crate::journal::record::{Acts, Answer, AnswerEnd};
 use crate::rights::access::Required;
 use crate::turn::decide::Ended;
-use crate::turn::verdict::{Stop, Verdict, judge, refusal};
+use crate::turn::verdict::{Stop, Verdict, judge, refusal, wait};
 use crate::turn::{Desk, Turn};
 
 pub mod carrier;
@@ -388,7 +388,7 @@ async fn write_one(
             answer.end = AnswerEnd::Refused(refusal.code, refusal.message.clone());
             let stop = (verdict != Verdict::Done).then(|| Stop {
                 verdict,
-                wait: unwritten.error.retry_after(),
+                wait: wait(&unwritten.error, turn.desk.branch.is_some()),
                 refusal,
                 what,
                 required: unwritten.required,

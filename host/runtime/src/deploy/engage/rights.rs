@@ -1,5 +1,5 @@
 //! Asks which rights a plugin lacks in a member cluster, when it begins to work there. It must not
-//! know what is done about them: a turn that lacks one is tried again.
+//! know what is done about them: keys that need one wait for it.
 
 use std::time::Duration;
 
