@@ -71,7 +71,13 @@ fn effect(effect: &Effect) -> Result<Value> {
         }}),
         // The form of what is written in another cluster, without what it leaves out.
         Effect::Other(other) if other.name == Other::IN_CLUSTER => {
-            json!({"other": other.name, "body": without_nulls(parse(&other.body)?)})
+            let body = parse(&other.body)?;
+            let mut shown = without_nulls(body.clone());
+            // Left out, it would be no name of a cluster.
+            if let Some(cluster) = body.get("cluster") {
+                shown["cluster"] = cluster.clone();
+            }
+            json!({"other": other.name, "body": shown})
         }
         Effect::Other(other) => json!({"other": other.name}),
     })

@@ -234,8 +234,7 @@ fn in_clusters() -> Value {
     let patch = json!({"key": key, "subresource": "status", "type": "merge", "body": {"data": {"k": "v"}}, "ifVersion": "8"});
     let effects = [
         json!({"cluster": "east", "effect": {"apply": {"object": whole, "force": true, "createIfAbsent": true}}}),
-        // The host's own cluster is null, which is not shown.
-        json!({"effect": {"patch": patch}}),
+        json!({"cluster": null, "effect": {"patch": patch}}),
         json!({"cluster": "east", "effect": {"create": {"object": object("c")}}}),
         json!({"cluster": "east", "effect": {"delete": {"key": deployment, "uid": "u-1", "propagation": "orphan"}}}),
     ];
