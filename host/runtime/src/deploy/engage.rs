@@ -129,6 +129,7 @@ impl Plugins {
                 }
             }
         }
+        self.review_new_rights(&seats, &present, generation);
         generation.seats.store(Arc::new(seats));
     }
 

@@ -1,5 +1,6 @@
-//! Asks which rights a plugin lacks in a member cluster, when it begins to work there. It must not
-//! know what is done about them: keys that need one wait for it.
+//! Asks which rights a plugin lacks in a member cluster, when it begins to work there, and when
+//! another version needs more. It must not know what is done about them: keys that need one wait for
+//! it.
 
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use vmhost_core::Description;
 
 use crate::config::terms::Terms;
 use crate::deploy::plugins::Plugins;
-use crate::deploy::slot::Seat;
+use crate::deploy::slot::{Generation, Seat, Seats};
 use crate::rights::check;
 use crate::rights::needs::{self, Options};
 
@@ -29,12 +30,8 @@ impl Plugins {
         let Some(site) = self.sites.of(number) else {
             return;
         };
-        let controllers: Vec<&str> = seat.controllers.keys().map(String::as_str).collect();
-        let description = needs::in_member(&needs::under(description, terms), &controllers);
-        let options = Options {
-            install_crds: false,
-            ..Options::under(&self.loader.config, terms)
-        };
+        let description = there(description, terms, seat);
+        let options = self.options_there(terms);
         let wired = seat.controllers.values();
         let sources: Vec<_> = wired.map(|wired| wired.sources.clone()).collect();
         tokio::spawn(async move {
@@ -47,4 +44,32 @@ impl Plugins {
             site.member.run(reviewed).await;
         });
     }
+
+    /// The same for the members in which a generation needs more than the one before it.
+    pub(super) fn review_new_rights(&self, seats: &Seats, before: &Generation, next: &Generation) {
+        let needed = |of: &Generation, seat: &Seat| {
+            let description = there(of.description(), &of.terms, seat);
+            needs::needs(&description, &self.options_there(&of.terms))
+        };
+        for (number, seat) in seats {
+            let (old, mut new) = (needed(before, seat), needed(next, seat));
+            new.retain(|need| !old.iter().any(|other| other.same_access(need)));
+            if !new.is_empty() {
+                self.review_rights(*number, (next.description(), &next.terms), seat);
+            }
+        }
+    }
+
+    fn options_there(&self, terms: &Terms) -> Options {
+        Options {
+            install_crds: false,
+            ..Options::under(&self.loader.config, terms)
+        }
+    }
+}
+
+/// The part of a description under these terms that concerns the member of this seat.
+fn there(description: &Description, terms: &Terms, seat: &Seat) -> Description {
+    let controllers: Vec<&str> = seat.controllers.keys().map(String::as_str).collect();
+    needs::in_member(&needs::under(description, terms), &controllers)
 }
