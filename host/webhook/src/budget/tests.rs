@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use futures_util::FutureExt;
 use futures_util::stream::{self, Stream, StreamExt};
-use http_body::{Body as _, Frame, SizeHint};
+use http_body::{Frame, SizeHint};
 use http_body_util::{Full, StreamBody};
 use tokio::time::advance;
 
@@ -21,7 +21,7 @@ struct Stalled {
     sent: usize,
 }
 
-impl http_body::Body for Stalled {
+impl Body for Stalled {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -49,7 +49,8 @@ fn later() -> Instant {
 }
 
 fn unknown(frames: Vec<Vec<u8>>) -> StreamBody<impl Stream<Item = Result<Frame<Bytes>, String>>> {
-    let frames = frames.into_iter().map(|data| Ok(Frame::data(data.into())));
+    let frames = frames.into_iter().map(Bytes::from);
+    let frames = frames.map(|data| Ok::<_, String>(Frame::data(data)));
     StreamBody::new(stream::iter(frames))
 }
 
@@ -105,7 +106,7 @@ async fn requests_that_stall_hold_up_no_small_one() {
 
     // A body that does not arrive is given up soon.
     advance(ARRIVAL).await;
-    let given_up = stream::iter(stalled).then(|waiting| async { waiting.now_or_never() });
+    let given_up = stream::iter(stalled).then(|waiting| async move { waiting.now_or_never() });
     let given_up: Vec<_> = given_up.collect().await;
     let slow = |end: &Option<Result<_, Unread>>| matches!(end, Some(Err(Unread::Slow)));
     assert!(given_up.iter().take(10).all(slow));
@@ -118,7 +119,7 @@ async fn without_room_until_the_deadline_there_is_an_error() {
     let error = budget.read(large, later()).await.unwrap_err();
     assert_eq!(error, Unread::NoRoom);
     let nothing = StreamBody::new(stream::once(pending::<Result<Frame<Bytes>, String>>()).boxed());
-    assert!(nothing.size_hint().exact().is_none());
+    assert!(Body::size_hint(&nothing).exact().is_none());
     let began = Instant::now();
     let error = budget.read(nothing, later()).await.unwrap_err();
     assert_eq!(error, Unread::Slow);
