@@ -55,7 +55,8 @@ impl Plugins {
             let (old, mut new) = (needed(before, seat), needed(next, seat));
             new.retain(|need| !old.iter().any(|other| other.same_access(need)));
             if !new.is_empty() {
-                self.review_rights(*number, (next.description(), &next.terms), seat);
+                let of = (next.description(), &*next.terms);
+                self.review_rights(*number, of, seat);
             }
         }
     }
