@@ -211,7 +211,10 @@ fn clusters(clusters: &[ClusterState]) -> String {
     let row = |cluster: &ClusterState| {
         [
             cluster.name.clone(),
-            cluster.phase.clone(),
+            match cluster.home {
+                true => format!("{} (home)", cluster.phase),
+                false => cluster.phase.clone(),
+            },
             cluster.since.clone(),
             cluster.found.clone(),
             one_line(&cluster.about).into_owned(),

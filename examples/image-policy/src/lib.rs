@@ -41,14 +41,14 @@ struct ConfigMap {
 
 impl Policy for ImagePolicy {
     fn describe() -> Description {
-        let pods = Rule::new(&[""], &["v1"], &["pods", "pods/ephemeralcontainers"]);
+        let core = ["pods", "pods/ephemeralcontainers", "replicationcontrollers"];
         let apps = ["deployments", "statefulsets", "daemonsets", "replicasets"];
         let registries = Watch::new(CONFIG_MAP).field_selector("metadata.name=image-policy");
         Description::new("image-policy")
             .version(env!("CARGO_PKG_VERSION"))
             .webhook(
                 Webhook::validating("images")
-                    .rule(pods.namespaced())
+                    .rule(Rule::new(&[""], &["v1"], &core).namespaced())
                     .rule(Rule::new(&["apps"], &["v1"], &apps).namespaced())
                     .rule(Rule::new(&["batch"], &["v1"], &["jobs", "cronjobs"]).namespaced())
                     .reads(registries),

@@ -15,7 +15,7 @@ struct Spec {
     /// Of a Pod.
     #[serde(flatten)]
     pod: PodSpec,
-    /// Of a Deployment, StatefulSet, DaemonSet, ReplicaSet or Job.
+    /// Of a Deployment, StatefulSet, DaemonSet, ReplicaSet, ReplicationController or Job.
     template: Template,
     /// Of a CronJob.
     job_template: JobTemplate,

@@ -75,10 +75,24 @@ pub struct Connection {
 
 struct About {
     description: String,
+    route: String,
     host: String,
     namespace: String,
     /// Whether the server refused to answer a write with metadata only.
     whole_answers: AtomicBool,
+}
+
+impl About {
+    /// What is known of a connection that leads to no address.
+    fn of(description: String, namespace: String) -> Self {
+        Self {
+            route: description.clone(),
+            host: description.clone(),
+            description,
+            namespace,
+            whole_answers: AtomicBool::new(false),
+        }
+    }
 }
 
 /// Loads the configuration and the credentials. Does not contact the server; [`Connection::check`]
@@ -103,17 +117,30 @@ pub(crate) async fn connect_to(
 ) -> Result<Connection, ConnectError> {
     let (server, place) = (address(&configuration), configuration.place.clone());
     let proxy = proxy(&configuration)?;
+    let route = route(&server, &configuration, proxy.as_deref());
     let transport = Transport::new(&configuration, proxy, changes);
     let transport = transport.await.map_err(|error| unusable(&place, &*error))?;
     let host = configuration.server.authority();
     let host = host.map(ToString::to_string).unwrap_or_default();
     let description = format!("{server} ({place})");
-    Ok(Connection::new(
-        transport,
-        description,
+    let about = About {
+        route,
         host,
-        configuration.namespace,
-    ))
+        ..About::of(description, configuration.namespace)
+    };
+    Ok(Connection::new(transport, about))
+}
+
+/// The server's URL, the name that it is asked for in TLS if that is another one, and the proxy.
+fn route(server: &str, configuration: &Configuration, proxy: Option<&Proxy>) -> String {
+    let mut route = server.to_owned();
+    if let Some(name) = &configuration.cluster.tls_server_name {
+        route.push_str(&format!(" as {name}"));
+    }
+    if let Some(proxy) = proxy {
+        route.push_str(&format!(" through {proxy}"));
+    }
+    route
 }
 
 /// The server's URL without a slash at its end.
@@ -150,16 +177,10 @@ impl Connection {
         changed.map_err(|error| unusable(&configuration.place, &*error))
     }
 
-    fn new(transport: Transport, description: String, host: String, namespace: String) -> Self {
-        let about = Arc::new(About {
-            description,
-            host,
-            namespace,
-            whole_answers: AtomicBool::new(false),
-        });
+    fn new(transport: Transport, about: About) -> Self {
         Self {
             transport,
-            about,
+            about: Arc::new(about),
             observer: None,
             traces: None,
             write_timeout: WRITE_TIMEOUT,
@@ -172,12 +193,8 @@ impl Connection {
     /// should not retry.
     pub fn from_client(client: kube::Client, description: &str) -> Self {
         let namespace = client.default_namespace().to_owned();
-        Self::new(
-            Transport::through(client),
-            description.to_owned(),
-            description.to_owned(),
-            namespace,
-        )
+        let about = About::of(description.to_owned(), namespace);
+        Self::new(Transport::through(client), about)
     }
 
     /// Builds a connection to a server in this process: a function from a request to its answer. No
@@ -186,12 +203,8 @@ impl Connection {
         serve: impl Fn(Request<Bytes>) -> BoxFuture<'static, Response<Bytes>> + Send + Sync + 'static,
         description: &str,
     ) -> Self {
-        Self::new(
-            Transport::local(Arc::new(serve)),
-            description.to_owned(),
-            description.to_owned(),
-            "default".to_owned(),
-        )
+        let about = About::of(description.to_owned(), "default".to_owned());
+        Self::new(Transport::local(Arc::new(serve)), about)
     }
 
     /// Returns this connection with an observer that counts its requests.
@@ -228,6 +241,12 @@ impl Connection {
     /// The server and the source of its address: `https://... (context x of file y)`.
     pub fn describe(&self) -> &str {
         &self.about.description
+    }
+
+    /// The way to the server, without credentials: its URL, the name in TLS, the proxy. Connections
+    /// that differ in it may lead to different clusters.
+    pub fn route(&self) -> &str {
+        &self.about.route
     }
 
     /// The server's host and port; for a server in this process its description.

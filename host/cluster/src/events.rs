@@ -15,6 +15,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::connect::Connection;
+use crate::error::Error;
 
 mod body;
 mod lanes;
@@ -30,14 +31,34 @@ pub use record::{EventObserver, NoEventObserver, ObjectRef, RecordedEvent};
 use waiting::{Item, Shared};
 use worker::Worker;
 
+/// Tells why no Event may be sent now.
+pub type EventFence = Arc<dyn Fn() -> Result<(), Error> + Send + Sync>;
+
 /// Writes Events, and nothing else. A [`Recorder`] is built from it. Cheap to clone.
 #[derive(Clone)]
-pub struct Events(Connection);
+pub struct Events {
+    connection: Connection,
+    /// Asked right before each request.
+    fence: Option<EventFence>,
+}
 
 impl Connection {
     /// Returns the part that writes Events.
     pub fn events(&self) -> Events {
-        Events(self.clone())
+        Events {
+            connection: self.clone(),
+            fence: None,
+        }
+    }
+}
+
+impl Events {
+    /// Sends only while the fence lets it. An Event that it holds back is tried again, as if the
+    /// server had not answered.
+    #[must_use]
+    pub fn fenced(mut self, fence: EventFence) -> Self {
+        self.fence = Some(fence);
+        self
     }
 }
 
@@ -70,7 +91,7 @@ impl Recorder {
             abandoned: CancellationToken::new(),
             observer,
         });
-        let worker = Worker::new(shared.clone(), events.0, plugin, limit);
+        let worker = Worker::new(shared.clone(), events, plugin, limit);
         Self(Arc::new(Opened {
             shared,
             runtime: Handle::current(),

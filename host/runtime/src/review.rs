@@ -7,12 +7,12 @@
 //!   |
 //! call                     the newest live generation -> call `reconcile` -> outcome
 //!   |
-//! verdict                  exactly one `other`: the verdict, or the converted objects
+//! verdict                  exactly one `other`: the verdict, or the converted objects, checked
 //! ```
 //! Every replica answers, whether it leads or not, and a circuit breaker of reconciles stops no
 //! review: a webhook that is silent stops the writes of others. There is no turn: nothing is
-//! queued, retried or written. Of admission reviews that are denied or not answered, the journal
-//! keeps what was asked and why. What is no answer never means "allowed". During a canary the
+//! queued, retried or written. Of reviews that are denied or not answered, the journal keeps what
+//! was asked and why. What is no answer never means "allowed". During a canary the
 //! live version alone answers, and a shadow or a preview never does.
 
 use std::collections::BTreeSet;
@@ -27,7 +27,7 @@ use tokio_util::task::AbortOnDropHandle;
 use vmhost_core::{Description, Outcome, cut, one_line};
 use vmhost_engine::Plugin;
 use vmhost_otlp::Tracer;
-use vmhost_webhook::{Arrival, Policy, Unanswered, Verdict};
+use vmhost_webhook::{Arrival, Converted, Policy, Unanswered, Verdict};
 
 use crate::deploy::plugins::Plugins;
 use crate::deploy::slot::Slot;
@@ -73,9 +73,6 @@ pub struct Answering {
     pub converts: bool,
 }
 
-/// Takes an answer out of an outcome.
-type Read<T> = fn(&Description, &str, Outcome) -> Result<T, Unanswered>;
-
 impl Reviews {
     /// Answers with these plugins for as long as they run.
     pub fn new(plugins: &Arc<Plugins>) -> Self {
@@ -87,8 +84,8 @@ impl Reviews {
         }
     }
 
-    /// Records admission reviews that are denied or not answered beside the turns of these plugins,
-    /// and hides what these warnings' documents hide.
+    /// Records reviews that are denied or not answered beside the turns of these plugins, and hides
+    /// what these warnings' documents hide.
     #[must_use]
     pub fn recorded(mut self, warnings: &Warnings) -> Self {
         let plugins = self.plugins.upgrade();
@@ -159,13 +156,19 @@ impl Reviews {
         plugins.is_some_and(|plugins| plugins.leadership.is_leading())
     }
 
-    async fn ask<T: Answered + Send + 'static>(
+    /// Asks a plugin, and takes the answer out of the outcome with `read`, which runs where guests
+    /// do.
+    async fn ask<T, R>(
         &self,
         plugin: String,
         question: Question,
         arrival: Arrival,
-        read: Read<T>,
-    ) -> Result<T, Unanswered> {
+        read: R,
+    ) -> Result<T, Unanswered>
+    where
+        T: Answered + Send + 'static,
+        R: FnOnce(&Description, &str, Outcome) -> Result<T, Unanswered> + Send + 'static,
+    {
         let plugins = self.plugins.upgrade().ok_or(Unanswered::NotReady)?;
         // Asked first: a plugin is in a slot before it counts as added.
         let is_adding = plugins.is_adding();
@@ -205,7 +208,7 @@ impl Reviews {
             let result = (result, answer.is_err());
             traced::end(trace.as_deref(), about, &key, &arrival, result);
         }
-        if let Some(recorder) = self.recorder.as_ref().filter(|_| is_admission) {
+        if let Some(recorder) = &self.recorder {
             let review = Review {
                 label: &label,
                 live: &live,
@@ -229,7 +232,7 @@ impl Reviews {
 async fn in_slot<T>(
     slot: Arc<Slot>,
     question: Arc<Question>,
-    read: Read<T>,
+    read: impl FnOnce(&Description, &str, Outcome) -> Result<T, Unanswered>,
     trace: Option<Arc<TurnTrace>>,
 ) -> Result<T, Unanswered> {
     let answer = call::newest(&slot, &question, trace.as_ref()).await?;
@@ -273,11 +276,13 @@ impl Policy for Reviews {
         desired: &str,
         objects: Vec<Box<RawValue>>,
         arrival: Arrival,
-    ) -> BoxFuture<'_, Result<Vec<Box<RawValue>>, Unanswered>> {
+    ) -> BoxFuture<'_, Result<Converted, Unanswered>> {
         let question = Question::conversion(conversion, uid, desired, &objects);
-        let converted = self.ask(plugin.to_owned(), question, arrival, verdict::conversion);
-        converted
-            .map(|converted| converted.map(|converted| converted.0))
-            .boxed()
+        let desired = desired.to_owned();
+        let read = move |_: &Description, _: &str, outcome: Outcome| {
+            let converted = verdict::conversion(outcome)?;
+            Converted::check(&objects, &converted, &desired).map_err(Unanswered::Failed)
+        };
+        self.ask(plugin.to_owned(), question, arrival, read).boxed()
     }
 }

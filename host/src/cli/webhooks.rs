@@ -27,7 +27,8 @@ pub(crate) struct WebhookArgs {
         conflicts_with = "webhook_url"
     )]
     pub(crate) webhook_service: Option<String>,
-    /// The address by which the API server reaches the webhooks, if not by a Service.
+    /// The address by which the API server reaches the webhooks, if not by a Service. Default: the
+    /// bind address, if that is one address.
     #[arg(long, value_name = "URL", env = "VMHOST_WEBHOOK_URL")]
     pub(crate) webhook_url: Option<String>,
     /// Register the webhooks and conversions of plugins as soon as they can answer, and again after

@@ -32,8 +32,8 @@ pub(crate) struct Serving {
 }
 
 impl Bound {
-    /// Binds the listener.
-    pub(crate) fn new(settings: Settings) -> Result<Self> {
+    /// Binds the listener. The API server reaches it there, if the settings name nothing else.
+    pub(crate) fn new(mut settings: Settings) -> Result<Self> {
         let shown = settings.addresses.first();
         let shown = shown.map(ToString::to_string).unwrap_or_default();
         let listener = TcpListener::bind(&settings.addresses[..]).with_context(|| {
@@ -42,6 +42,9 @@ impl Bound {
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
         tracing::info!("--webhook-bind-address: listening on {address}");
+        if settings.reach.is_none() && !address.ip().is_unspecified() {
+            settings.reach = Some(Reach::url(&format!("https://{address}"))?);
+        }
         Ok(Self { listener, settings })
     }
 
@@ -51,15 +54,12 @@ impl Bound {
         expect(dead_code, reason = "only `vmhost dev` serves this machine alone")
     )]
     pub(crate) fn loopback() -> Result<Self> {
-        let mut bound = Self::new(Settings {
+        Self::new(Settings {
             addresses: vec![(Ipv4Addr::LOCALHOST, 0).into()],
             cert_dir: None,
             reach: None,
             register: true,
-        })?;
-        let address = bound.listener.local_addr()?;
-        bound.settings.reach = Some(Reach::url(&format!("https://{address}"))?);
-        Ok(bound)
+        })
     }
 
     /// The rights that serving needs.

@@ -20,7 +20,8 @@ pub(crate) struct Settings {
     pub(crate) addresses: Vec<SocketAddr>,
     /// Where its certificate comes from. `None`: from an authority of its own.
     pub(crate) cert_dir: Option<PathBuf>,
-    /// How the API server reaches it, if it must know.
+    /// How the API server reaches it, if it must know. `None` also if it listens at one address
+    /// only, which is then known once it does.
     pub(crate) reach: Option<Reach>,
     /// Whether it registers the webhooks itself.
     pub(crate) register: bool,
@@ -45,14 +46,16 @@ pub(crate) fn settings(args: &WebhookArgs) -> Result<Option<Settings>> {
         }
         return Ok(None);
     };
-    if args.register_webhooks && reach.is_none() {
+    let is_known = reach.is_some() || !addresses.iter().any(|at| at.ip().is_unspecified());
+    if args.register_webhooks && !is_known {
         bail!(
             "--register-webhooks needs --webhook-service or --webhook-url: it tells the API server where this vmhost is"
         );
     }
-    if args.webhook_cert_dir.is_none() && reach.is_none() {
+    if args.webhook_cert_dir.is_none() && !is_known {
         bail!(
-            "--webhook-bind-address needs --webhook-service or --webhook-url, whose name the certificate carries, or a certificate by --webhook-cert-dir"
+            "--webhook-bind-address {} needs --webhook-service or --webhook-url, whose name the certificate carries, or a certificate by --webhook-cert-dir; an address of this machine, such as 127.0.0.1:9443, needs neither",
+            args.webhook_bind_address.as_deref().unwrap_or_default()
         );
     }
     Ok(Some(Settings {
@@ -139,7 +142,14 @@ mod tests {
             webhook_service: service(),
             ..args()
         };
-        let settings = settings(&good).unwrap().unwrap();
-        assert!(settings.reach.is_some() && !settings.register);
+        let read = settings(&good).unwrap().unwrap();
+        assert!(read.reach.is_some() && !read.register);
+        // An API server reaches one address of this machine as it is.
+        let own = WebhookArgs {
+            webhook_bind_address: Some("127.0.0.1:9443".to_owned()),
+            register_webhooks: true,
+            ..args()
+        };
+        assert!(settings(&own).unwrap().is_some_and(|read| read.register));
     }
 }

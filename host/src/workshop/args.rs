@@ -201,8 +201,7 @@ pub(crate) struct NewArgs {
     /// The kind's version.
     #[arg(long, value_name = "VERSION", default_value = "v1")]
     pub(crate) api_version: String,
-    /// Make a policy that answers an admission webhook for the kind, and has no controller. So far
-    /// for rust.
+    /// Make a policy that answers an admission webhook for the kind, and has no controller.
     #[arg(long)]
     pub(crate) webhook: bool,
 }

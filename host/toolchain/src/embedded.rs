@@ -102,19 +102,26 @@ pub(crate) fn template(language: Language) -> Result<Vec<(String, Cow<'static, [
     Ok(files)
 }
 
-/// Returns the files of a template for a webhook: those of the language without its cases, some of
-/// them replaced.
+/// Returns the files of a template for a webhook: those of the language without its cases, of which
+/// the common files of webhooks and the language's own replace some.
 pub(crate) fn webhook_template(language: Language) -> Result<Vec<(String, Cow<'static, [u8]>)>> {
     let own = format!("webhook-{language}/");
     let mut files = template(language)?;
     files.retain(|(name, _)| !name.starts_with("cases/"));
+    let mut found = false;
     for path in Templates::iter() {
-        let Some(name) = path.strip_prefix(&own) else {
+        let of_language = path.strip_prefix(&own);
+        found |= of_language.is_some();
+        let Some(name) = of_language.or_else(|| path.strip_prefix("webhook-common/")) else {
             continue;
         };
         files.retain(|(other, _)| other != name);
         let bytes = Templates::get(&path).map(|file| file.data);
         files.push((name.to_owned(), bytes.unwrap_or_default()));
+    }
+    if !found {
+        let what = format!("the template of a webhook for {language}");
+        return Err(Error::NotEmbedded(what));
     }
     Ok(files)
 }

@@ -43,13 +43,6 @@ impl Project<'_> {
     /// has no controller.
     pub fn write_webhook(&self, parent: &Path) -> Result<PathBuf> {
         self.check()?;
-        if self.language != Language::Rust {
-            return Err(Error::Flag {
-                flag: "--webhook",
-                value: self.language.to_string(),
-                problem: "is a language without a template for webhooks: choose --lang rust",
-            });
-        }
         self.write_files(parent, embedded::webhook_template(self.language)?)
     }
 

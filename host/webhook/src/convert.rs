@@ -1,7 +1,6 @@
 //! One conversion review, batch by batch.
 //!
-//! This module owns the order in which a policy gets the objects of a review, and the check of what
-//! it gives back. It must not know HTTP.
+//! This module owns the order in which a policy gets the objects of a review. It must not know HTTP.
 
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, StreamExt, TryStreamExt};
@@ -69,23 +68,13 @@ impl Batches<'_> {
             self.conversion,
             uid,
             desired,
-            objects.clone(),
+            objects,
             self.arrival.clone(),
         );
         let converted = timeout_at(self.arrival.deadline.into(), asked)
             .await
             .unwrap_or(Err(Unanswered::TimedOut))?;
-        if converted.len() != objects.len() {
-            return Err(Unanswered::Failed(format!(
-                "{} objects came back for {}",
-                converted.len(),
-                objects.len()
-            )));
-        }
-        let pairs = objects.iter().zip(&converted);
-        pairs
-            .map(|(from, to)| conversion::restore(from, to, desired).map_err(Unanswered::Failed))
-            .collect()
+        Ok(converted.into_objects())
     }
 }
 

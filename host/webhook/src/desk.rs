@@ -8,14 +8,13 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
-use http_body::Body;
-use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use http_body_util::Full;
 use hyper::body::Incoming;
-use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout_at;
 use vmhost_core::{cut, one_line};
 
 use crate::arrival::Arrival;
+use crate::budget::{Budget, Unread};
 use crate::convert::{Batches, LARGE, off_thread};
 use crate::metrics::{Metrics, UNKNOWN};
 use crate::policy::{Policy, Unanswered};
@@ -27,11 +26,14 @@ use crate::review::{BadReview, conversion};
 const ADMISSION_BYTES: usize = 8 << 20;
 /// The largest conversion review: a list that nobody pages is one review of all its objects.
 const CONVERSION_BYTES: usize = 128 << 20;
-/// How much all admission reviews that are being answered may hold at once, in KiB.
-const ADMISSIONS_KIB: usize = 128 << 10;
-/// The same for conversion reviews: two of the largest. A budget of their own, so that no list
-/// keeps an admission waiting.
-const CONVERSIONS_KIB: usize = 2 * (CONVERSION_BYTES / 1024 + 1);
+/// How much all small reviews that are being answered may hold at once, together with the
+/// beginnings of large ones: 504 of these, or some 10,000 of 2 KiB.
+const SMALL: usize = 32 << 20;
+/// How much all large admission reviews may hold at once: twelve of the largest.
+const ADMISSIONS: usize = 12 * ADMISSION_BYTES;
+/// The same for conversion reviews: two of the largest. They have a budget of their own, so that no
+/// list keeps an admission waiting.
+const CONVERSIONS: usize = 2 * CONVERSION_BYTES;
 /// How long an admission may take if the API server does not say.
 const ADMISSION_TIME: Duration = Duration::from_secs(10);
 /// The longest time-out that Kubernetes allows for a webhook.
@@ -49,14 +51,6 @@ pub(crate) struct Desk {
     conversions: Budget,
 }
 
-/// The memory for bodies of one kind.
-struct Budget {
-    /// The longest body.
-    most: usize,
-    /// In KiB.
-    room: Semaphore,
-}
-
 /// What a path names: a plugin, and its webhook or conversion.
 #[derive(Debug, PartialEq, Eq)]
 struct Place<'a> {
@@ -72,12 +66,8 @@ enum Failure {
     NoPlace,
     #[error("reviews are sent by POST")]
     Method,
-    #[error("the body is longer than {0} bytes")]
-    TooLarge(usize),
-    #[error("the body did not arrive in time")]
-    Slow,
-    #[error("the body broke off: {0}")]
-    Cut(String),
+    #[error(transparent)]
+    Unread(#[from] Unread),
     #[error(transparent)]
     Bad(#[from] BadReview),
     #[error(transparent)]
@@ -89,10 +79,12 @@ impl Failure {
         match self {
             Self::NoPlace | Self::Unanswered(Unanswered::NoSuchWebhook) => StatusCode::NOT_FOUND,
             Self::Method => StatusCode::METHOD_NOT_ALLOWED,
-            Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::Slow => StatusCode::REQUEST_TIMEOUT,
-            Self::Cut(_) | Self::Bad(_) => StatusCode::BAD_REQUEST,
-            Self::Unanswered(Unanswered::NotReady) => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Unread(Unread::TooLarge(_)) => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::Unread(Unread::Slow) => StatusCode::REQUEST_TIMEOUT,
+            Self::Unread(Unread::Cut(_)) | Self::Bad(_) => StatusCode::BAD_REQUEST,
+            Self::Unread(Unread::NoRoom) | Self::Unanswered(Unanswered::NotReady) => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
             // The API server takes any error for a failed call, so that `failurePolicy` decides.
             Self::Unanswered(Unanswered::TimedOut | Unanswered::Failed(_)) => {
                 StatusCode::INTERNAL_SERVER_ERROR
@@ -115,8 +107,9 @@ impl Desk {
         Desk {
             policy,
             metrics,
-            admissions: Budget::new(ADMISSION_BYTES, ADMISSIONS_KIB),
-            conversions: Budget::new(CONVERSION_BYTES, CONVERSIONS_KIB),
+            admissions: Budget::new(ADMISSION_BYTES, ADMISSION_BYTES, SMALL, ADMISSIONS),
+            // Without a length, a body may be as long as an admission review.
+            conversions: Budget::new(CONVERSION_BYTES, ADMISSION_BYTES, SMALL, CONVERSIONS),
         }
     }
 
@@ -158,7 +151,7 @@ impl Desk {
         arrival: Arrival,
     ) -> Result<Vec<u8>, Failure> {
         let deadline = arrival.deadline;
-        let (body, _room) = self.admissions.read(body, deadline).await?;
+        let (body, _room) = self.admissions.read(body, deadline.into()).await?;
         let Admission {
             uid,
             namespace,
@@ -182,7 +175,8 @@ impl Desk {
         body: Incoming,
         arrival: Arrival,
     ) -> Result<Vec<u8>, Failure> {
-        let (body, _room) = self.conversions.read(body, arrival.deadline).await?;
+        let deadline = arrival.deadline.into();
+        let (body, _room) = self.conversions.read(body, deadline).await?;
         let review = off_thread(body.len() > LARGE, move || conversion::read(&body)).await?;
         let batches = Batches {
             policy: &*self.policy,
@@ -191,44 +185,6 @@ impl Desk {
             arrival,
         };
         Ok(batches.answer(review?).await?)
-    }
-}
-
-impl Budget {
-    fn new(most: usize, kib: usize) -> Budget {
-        Budget {
-            most,
-            room: Semaphore::new(kib),
-        }
-    }
-
-    /// Reads a body. Its room in the memory for bodies is taken until the permit is dropped.
-    async fn read(
-        &self,
-        body: Incoming,
-        deadline: Instant,
-    ) -> Result<(Bytes, SemaphorePermit<'_>), Failure> {
-        // Without a length, a body may be as long as an admission review.
-        let limit = match body.size_hint().exact() {
-            None => self.most.min(ADMISSION_BYTES),
-            Some(length) => match usize::try_from(length) {
-                Ok(length) if length <= self.most => length,
-                _ => return Err(Failure::TooLarge(self.most)),
-            },
-        };
-        let kib = u32::try_from(limit / 1024 + 1).map_err(|_| Failure::TooLarge(limit))?;
-        let whole = async {
-            let room = self.room.acquire_many(kib).await;
-            let room = room.map_err(|closed| Failure::Cut(closed.to_string()))?;
-            match Limited::new(body, limit).collect().await {
-                Ok(body) => Ok((body.to_bytes(), room)),
-                Err(error) if error.is::<LengthLimitError>() => Err(Failure::TooLarge(limit)),
-                Err(error) => Err(Failure::Cut(error.to_string())),
-            }
-        };
-        timeout_at(deadline.into(), whole)
-            .await
-            .unwrap_or(Err(Failure::Slow))
     }
 }
 

@@ -21,7 +21,7 @@ use crate::certificates::own::Own;
 use crate::certificates::shown::Shown;
 use crate::error::Error;
 use crate::registration::Registration;
-use crate::seen::{Registered, Seen, holds_everywhere};
+use crate::seen::{Registered, Seen, held};
 use crate::target::{Finding, Target, configuration_name, converted_elsewhere, injected};
 
 /// Pause between two looks at the objects, the folder, and what a rotation waits for.
@@ -175,8 +175,8 @@ impl Keeper {
         self.registered.store(Arc::new(Registered::of(&seen)));
         match &mut *state {
             State::Own(own) => {
-                let everywhere = |bundle: &str| holds_everywhere(&seen, bundle);
-                own.look(&everywhere, &self.shown, now).await?;
+                let held = |bundle: &str| held(&seen, bundle);
+                own.look(&held, &self.shown, now).await?;
             }
             State::Folder(folder) => folder.look(&self.shown).await?,
         }

@@ -17,6 +17,7 @@
 //! `failurePolicy` decides; it never becomes a permission.
 
 mod arrival;
+mod budget;
 mod bundle;
 mod certificates;
 mod convert;
@@ -47,6 +48,7 @@ pub use metrics::Metrics;
 pub use policy::{Policy, Unanswered, Verdict};
 pub use reach::{Reach, ReachError};
 pub use registration::{Conversion, Registration, Rule, Webhook, WebhookType};
+pub use review::conversion::Converted;
 pub use seen::Registered;
 pub use server::{SERVE_ON, Server};
 pub use target::{Target, configuration_name};

@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use crate::arrival::Arrival;
+use crate::review::conversion::Converted;
 
 /// Answers reviews. The host implements it with the plugins that run.
 ///
@@ -25,7 +26,7 @@ pub trait Policy: Send + Sync + 'static {
         arrival: Arrival,
     ) -> BoxFuture<'_, Result<Verdict, Unanswered>>;
 
-    /// Converts one batch; the answer has the same order and count.
+    /// Converts one batch.
     fn convert(
         &self,
         plugin: &str,
@@ -34,7 +35,7 @@ pub trait Policy: Send + Sync + 'static {
         desired: &str,
         objects: Vec<Box<RawValue>>,
         arrival: Arrival,
-    ) -> BoxFuture<'_, Result<Vec<Box<RawValue>>, Unanswered>>;
+    ) -> BoxFuture<'_, Result<Converted, Unanswered>>;
 }
 
 /// What a policy says about a request.

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+use crate::certificates::rotation::Held;
 use crate::target::{Finding, Target};
 
 /// An object as it was read.
@@ -39,14 +40,20 @@ impl Registered {
     }
 }
 
-/// Returns whether all objects hold a bundle, as far as they exist and are this host's. One that
-/// could not be read may not.
-pub(crate) fn holds_everywhere(seen: &[(&Target, Seen)], bundle: &str) -> bool {
-    seen.iter().all(|(target, object)| match object {
-        Seen::Missing => true,
-        Seen::Unread(_) => false,
-        Seen::Is(object) => !matches!(target.compare(object, bundle), Finding::Lacks(_)),
-    })
+/// Returns whether all objects hold a bundle, as far as they exist and are this host's.
+pub(crate) fn held(seen: &[(&Target, Seen)], bundle: &str) -> Held {
+    let lacks = |(target, object): &(&Target, Seen)| match object {
+        Seen::Is(object) => matches!(target.compare(object, bundle), Finding::Lacks(_)),
+        Seen::Missing | Seen::Unread(_) => false,
+    };
+    let is_unread = |(_, object): &(&Target, Seen)| matches!(object, Seen::Unread(_));
+    if seen.iter().any(lacks) {
+        Held::NotEverywhere
+    } else if seen.iter().any(is_unread) {
+        Held::Unknown
+    } else {
+        Held::Everywhere
+    }
 }
 
 #[cfg(test)]

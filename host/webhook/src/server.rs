@@ -13,7 +13,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
@@ -25,11 +25,13 @@ use crate::error::Error;
 use crate::metrics::Metrics;
 use crate::policy::Policy;
 
+mod crowd;
 mod silence;
 
-use silence::Requests;
+use crowd::{Crowd, Guest};
 
-/// How many connections are served at once. Further ones wait.
+/// How many connections are served at once. For a further one, that on which nothing was asked for
+/// longest ends; if all are busy, it waits.
 const CONNECTIONS: usize = 1000;
 /// The maximum number of requests on one HTTP/2 connection.
 const STREAMS: u32 = 250;
@@ -43,7 +45,7 @@ const PING: Duration = Duration::from_secs(30);
 /// How long the host serves on after it was told to end: until the API server no longer connects to
 /// a host that is not ready.
 pub const SERVE_ON: Duration = Duration::from_secs(5);
-/// Pause after a connection could not be accepted.
+/// Pause after a connection could not be accepted, or found no place.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// A running server. Dropping it drops its connections.
@@ -82,6 +84,17 @@ impl Server {
         policy: Arc<dyn Policy>,
         metrics: Metrics,
     ) -> Result<Server, Error> {
+        Server::with_places(listener, shown, policy, metrics, CONNECTIONS)
+    }
+
+    /// Serves at most this many connections at once.
+    pub(crate) fn with_places(
+        listener: TcpListener,
+        shown: Arc<Shown>,
+        policy: Arc<dyn Policy>,
+        metrics: Metrics,
+        places: usize,
+    ) -> Result<Server, Error> {
         let address = listener.local_addr().map_err(Error::Socket)?;
         let tls = TlsAcceptor::from(Arc::new(shown::server_config(shown)?));
         let signals = Signals::default();
@@ -94,7 +107,7 @@ impl Server {
         Ok(Server {
             address,
             signals,
-            accepting: Some(tokio::spawn(accept(listener, door))),
+            accepting: Some(tokio::spawn(accept(listener, door, places))),
         })
     }
 
@@ -129,25 +142,42 @@ impl Drop for Server {
 }
 
 /// Accepts connections until stopped, then waits for the last one; or until killed, then drops all.
-async fn accept(listener: TcpListener, door: Door) {
+async fn accept(listener: TcpListener, door: Door, places: usize) {
     let Signals { stop, kill, .. } = door.signals.clone();
-    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    let (places, crowd) = (Arc::new(Semaphore::new(places)), Crowd::default());
     let mut connections = JoinSet::new();
+    // The connection that waits for a place.
+    let mut waiting: Option<TcpStream> = None;
     loop {
         tokio::select! {
             () = kill.cancelled() => break,
             () = stop.cancelled() => break,
             Some(_) = connections.join_next(), if !connections.is_empty() => {}
-            accepted = next(&listener, &places) => match accepted {
-                Some((stream, place)) => {
-                    let door = door.clone();
-                    connections.spawn(async move {
-                        serve(stream, door).await;
-                        drop(place);
-                    });
+            accepted = listener.accept(), if waiting.is_none() => match accepted {
+                Ok((stream, _)) => {
+                    waiting = Some(stream);
+                    if places.available_permits() == 0 {
+                        crowd.make_room();
+                    }
                 }
                 // Most likely out of file descriptors: other connections may end in the meantime.
-                None => tokio::time::sleep(PAUSE).await,
+                Err(error) => {
+                    tracing::warn!(%error, "webhooks: cannot accept a connection; retrying in {PAUSE:?}");
+                    tokio::time::sleep(PAUSE).await;
+                }
+            },
+            // All were busy before.
+            () = tokio::time::sleep(PAUSE), if waiting.is_some() => crowd.make_room(),
+            // It is never closed.
+            Ok(place) = places.clone().acquire_owned(), if waiting.is_some() => {
+                if let Some(stream) = waiting.take() {
+                    let (door, guest) = (door.clone(), crowd.enter());
+                    connections.spawn(async move {
+                        let leave = guest.leave.clone();
+                        leave.run_until_cancelled(serve(stream, door, &guest)).await;
+                        drop((guest, place));
+                    });
+                }
             }
         }
     }
@@ -160,22 +190,7 @@ async fn accept(listener: TcpListener, door: Door) {
     door.streams.wait().await;
 }
 
-/// Accepts a connection as soon as there is a place for it.
-async fn next(
-    listener: &TcpListener,
-    places: &Arc<Semaphore>,
-) -> Option<(TcpStream, OwnedSemaphorePermit)> {
-    let place = places.clone().acquire_owned().await.ok()?;
-    match listener.accept().await {
-        Ok((stream, _)) => Some((stream, place)),
-        Err(error) => {
-            tracing::warn!(%error, "webhooks: cannot accept a connection; retrying in {PAUSE:?}");
-            None
-        }
-    }
-}
-
-async fn serve(stream: TcpStream, door: Door) {
+async fn serve(stream: TcpStream, door: Door, guest: &Guest) {
     let _ = stream.set_nodelay(true);
     let stream = match tokio::time::timeout(HANDSHAKE, door.tls.accept(stream)).await {
         Ok(Ok(stream)) => stream,
@@ -203,7 +218,7 @@ async fn serve(stream: TcpStream, door: Door) {
         .max_concurrent_streams(STREAMS);
     let Signals { leaving, stop, .. } = door.signals;
     let desk = door.desk;
-    let requests = Requests::default();
+    let requests = guest.requests.clone();
     let counted = requests.clone();
     let service = service_fn(move |request: Request<Incoming>| {
         let (desk, leaving) = (desk.clone(), leaving.clone());

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::Notify;
 
-use crate::{Arrival, Policy, Server, Unanswered, Verdict};
+use crate::{Arrival, Converted, Policy, Server, Unanswered, Verdict};
 
 mod client;
 
@@ -83,28 +83,23 @@ impl Policy for Plugin {
         desired: &str,
         objects: Vec<Box<RawValue>>,
         _arrival: Arrival,
-    ) -> BoxFuture<'_, Result<Vec<Box<RawValue>>, Unanswered>> {
+    ) -> BoxFuture<'_, Result<Converted, Unanswered>> {
         let (conversion, desired) = (conversion.to_owned(), desired.to_owned());
         Box::pin(async move {
-            let converted = objects.into_iter().map(|object| {
+            let converted = objects.iter().map(|object| {
                 let mut object: Value = serde_json::from_str(object.get()).unwrap();
                 object["apiVersion"] = json!(desired);
                 serde_json::value::to_raw_value(&object).unwrap()
             });
             let mut converted: Vec<_> = converted.collect();
             match conversion.as_str() {
-                "vm" => Ok(converted),
-                "short" => {
-                    converted.pop();
-                    Ok(converted)
-                }
-                "turned" => {
-                    converted.reverse();
-                    Ok(converted)
-                }
-                "unready" => Err(Unanswered::NotReady),
-                _ => Err(Unanswered::Failed("no way".to_owned())),
+                "vm" => {}
+                "short" => drop(converted.pop()),
+                "turned" => converted.reverse(),
+                "unready" => return Err(Unanswered::NotReady),
+                _ => return Err(Unanswered::Failed("no way".to_owned())),
             }
+            Converted::check(&objects, &converted, &desired).map_err(Unanswered::Failed)
         })
     }
 }
@@ -252,6 +247,60 @@ async fn a_body_that_is_too_long_is_not_read() {
         stream.read_exact(&mut begin).await.unwrap();
         assert_eq!(&begin, b"HTTP/1.1 413");
     }
+}
+
+#[tokio::test]
+async fn connections_that_say_nothing_keep_nobody_out() {
+    let plugin = Plugin::default();
+    let (go_on, asked) = (plugin.go_on.clone(), plugin.asked.clone());
+    let host = Host::start_with_places(plugin, 2);
+    let mut busy = host.connect(Version::HTTP_11).await;
+    let answering = tokio::spawn(async move { busy.post("/admit/p/slow", admission()).await.code });
+    asked.notified().await;
+    // One after handshakes of both versions, one before its handshake.
+    let mut silent = vec![
+        host.tls(&[b"http/1.1"]).await.unwrap(),
+        host.tls(&[b"h2"]).await.unwrap(),
+    ];
+    let _plain = host.plain().await;
+    let serving = async {
+        for version in [Version::HTTP_2, Version::HTTP_11] {
+            let mut client = host.connect(version).await;
+            let answer = client.post("/admit/p/allow", admission()).await;
+            assert_eq!(answer.code, 200);
+        }
+        for ended in &mut silent {
+            // What the server says first of HTTP/2 comes before the end.
+            let mut said = Vec::new();
+            let _ = ended.read_to_end(&mut said).await;
+        }
+    };
+    // They would end by themselves after two minutes.
+    let served = tokio::time::timeout(Duration::from_secs(60), serving);
+    served.await.unwrap();
+    go_on.notify_one();
+    assert_eq!(answering.await.unwrap(), 200, "one that is busy stays");
+}
+
+#[tokio::test]
+async fn large_reviews_that_are_not_sent_hold_up_no_small_one() {
+    let host = Host::start(Plugin::default());
+    let mut idle = Vec::new();
+    // Half of them send enough to wait for room for the whole.
+    for sent in [0, 65 << 10].repeat(20) {
+        let mut stream = host.tls(&[b"http/1.1"]).await.unwrap();
+        let head = "POST /admit/p/allow HTTP/1.1\r\nhost: a\r\ncontent-length: 8388608\r\n\r\n";
+        stream.write_all(head.as_bytes()).await.unwrap();
+        stream.write_all(&vec![b' '; sent]).await.unwrap();
+        stream.flush().await.unwrap();
+        idle.push(stream);
+    }
+    for version in [Version::HTTP_11, Version::HTTP_2] {
+        let mut client = host.connect(version).await;
+        let answer = client.post("/admit/p/allow", admission()).await;
+        assert_eq!(answer.code, 200);
+    }
+    drop(idle);
 }
 
 #[tokio::test]

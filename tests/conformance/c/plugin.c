@@ -61,6 +61,16 @@ static void effects(const vmhost_request *request, vmhost_outcome *outcome) {
     vmhost_other(outcome, .name = "future", .body = VMHOST_JSON({"x" : 1}));
 }
 
+static void in_clusters(const vmhost_request *request, vmhost_outcome *outcome) {
+    (void)request;
+    const char *object = VMHOST_JSON({"apiVersion" : "v1", "kind" : "ConfigMap", "metadata" : {"name" : "a", "namespace" : "default"}, "data" : {"k" : "v"}});
+    vmhost_apply(outcome, .object = object, .cluster = "east");
+    vmhost_patch(outcome, .key = named("a"), .subresource = "status", .merge = VMHOST_JSON({"data" : {"k" : "v"}}), .if_version = "8", .cluster = VMHOST_HOME);
+    object = VMHOST_JSON({"apiVersion" : "v1", "kind" : "ConfigMap", "metadata" : {"name" : "c", "namespace" : "default"}});
+    vmhost_create(outcome, .object = object, .cluster = "east");
+    vmhost_delete(outcome, .key = {deployment, "default", "d"}, .uid = "u-1", .propagation = VMHOST_ORPHAN, .cluster = "east");
+}
+
 static void next_await_change(const vmhost_request *request, vmhost_outcome *outcome) { (void)request, vmhost_await_change(outcome); }
 
 static void next_requeue_after(const vmhost_request *request, vmhost_outcome *outcome) { (void)request, vmhost_requeue_after_ms(outcome, 4294967295); }
@@ -127,6 +137,19 @@ static void settings(const vmhost_request *request, vmhost_outcome *outcome) {
     answer(request, outcome,
            VMHOST_OBJECT_OF("given", vmhost_quote(vmhost_setting("given")), "empty", vmhost_quote(vmhost_setting("empty")), "missing",
                             vmhost_quote(vmhost_setting("missing"))));
+}
+
+static void http(const vmhost_request *request, vmhost_outcome *outcome) {
+    static const char *const words[] = {"", "denied", "invalid", "not-sent", "no-answer", "too-large"};
+    static const vmhost_http_header headers[] = {{"content-type", "application/json"}, {"x-case", "http"}, {0}};
+    vmhost_http_request post = {.method = "POST", .url = "http://api.example.com:8080/v1/machines", .headers = headers, .body = "{\"n\":\"☃\"}"};
+    vmhost_http_response made = vmhost_http(post, NULL);
+    vmhost_http_error error;
+    vmhost_http((vmhost_http_request){.url = "https://denied.example.com/"}, &error);
+    const char *type = vmhost_http_header_of(made, "content-type");
+    answer(request, outcome,
+           VMHOST_OBJECT_OF("status", vmhost_format("%d", made.status), "type", vmhost_quote(type), "body", vmhost_quote(made.body), "error",
+                            vmhost_quote(words[error.code])));
 }
 
 static void log_lines(const vmhost_request *request, vmhost_outcome *outcome) {
@@ -207,6 +230,7 @@ static const struct {
 } cases[] = {
     {"echo", echo},
     {"effects", effects},
+    {"in-cluster", in_clusters},
     {"next-await-change", next_await_change},
     {"next-requeue-after", next_requeue_after},
     {"next-requeue", next_requeue},
@@ -219,6 +243,7 @@ static const struct {
     {"live", live},
     {"read-errors", read_errors},
     {"settings", settings},
+    {"http", http},
     {"log", log_lines},
     {"number", number},
     {"null", null},
@@ -315,6 +340,17 @@ const vmhost_description vmhost_plugin = {
         {.kind = &conformance_case, .verbs = VMHOST_PATCH},
         {.kind = &conformance_case, .verbs = VMHOST_PATCH, .subresources = VMHOST_STRINGS("status"), .namespaces = VMHOST_STRINGS("default"), .optional = true},
         {.kind = &config_map, .verbs = VMHOST_CREATE | VMHOST_PATCH | VMHOST_DELETE}),
+    .http = VMHOST_HTTP({.host = "api.example.com",
+                         .port = 8080,
+                         .scheme = "http",
+                         .methods = VMHOST_STRINGS("GET", "POST"),
+                         .path_prefix = "/v1",
+                         .headers = VMHOST_HTTP_HEADERS(
+                             {.name = "Authorization", .prefix = "Bearer ", .secret_ns = "default", .secret_name = "api", .secret_key = "token"},
+                             {.name = "X-Tenant", .setting = "tenant"}),
+                         .url_setting = "url",
+                         .allow_private = true},
+                        {.host = "*.example.com"}),
     .custom_resource_definitions = VMHOST_STRINGS(
         VMHOST_JSON({"apiVersion" : "apiextensions.k8s.io/v1",
                      "kind" : "CustomResourceDefinition",

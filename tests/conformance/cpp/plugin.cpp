@@ -52,6 +52,25 @@ static void effects(const Request &, Outcome &outcome) {
     outcome.other({.name = "future", .body = Json::object({{"x", 1}})});
 }
 
+static void in_clusters(const Request &, Outcome &outcome) {
+    auto object = R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"default"},"data":{"k":"v"}})";
+    outcome.apply({.object = object, .cluster = "east"});
+    auto data = Json::object({{"data", Json::object({{"k", "v"}})}});
+    outcome.patch({.key = named("a"), .subresource = "status", .merge = data, .if_version = "8", .cluster = VMHOST_HOME});
+    outcome.create({.object = R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","namespace":"default"}})", .cluster = "east"});
+    outcome.remove({.key = {deployment, "default", "d"}, .uid = "u-1", .propagation = VMHOST_ORPHAN, .cluster = "east"});
+}
+
+static Json send_requests() {
+    static constexpr const char *words[] = {"", "denied", "invalid", "not-sent", "no-answer", "too-large"};
+    static constexpr vmhost_http_header headers[] = {{"content-type", "application/json"}, {"x-case", "http"}, {nullptr, nullptr}};
+    auto made = http({.method = "POST", .url = "http://api.example.com:8080/v1/machines", .headers = headers, .body = R"({"n":"☃"})"});
+    vmhost_http_error error;
+    http({.url = "https://denied.example.com/"}, &error);
+    auto type = vmhost_http_header_of(made, "content-type");
+    return Json::object({{"status", made.status}, {"type", type}, {"body", made.body}, {"error", words[error.code]}});
+}
+
 static void read_many(const Request &request, Outcome &outcome) {
     auto *keys = static_cast<Key *>(vmhost_alloc(1000 * sizeof(Key)));
     for (int i = 0; i < 1000; i++) keys[i] = named(vmhost_format("k%d", i));
@@ -131,6 +150,7 @@ static void reconcile(const Request &request, Outcome &outcome) {
     auto name = spec.string("/case").value_or("echo");
     if (name == "echo") echo(request, outcome);
     else if (name == "effects") effects(request, outcome);
+    else if (name == "in-cluster") in_clusters(request, outcome);
     else if (name == "next-await-change") outcome.await_change();
     else if (name == "next-requeue-after") outcome.requeue_after_ms(4294967295);
     else if (name == "next-requeue") outcome.requeue();
@@ -150,6 +170,7 @@ static void reconcile(const Request &request, Outcome &outcome) {
     else if (name == "settings")
         answer(request, outcome,
                Json::object({{"given", setting_or_null("given")}, {"empty", setting_or_null("empty")}, {"missing", setting_or_null("missing")}}));
+    else if (name == "http") answer(request, outcome, send_requests());
     else if (name == "log") log_lines(request, outcome);
     else if (name == "number") answer(request, outcome, Json::array({spec["/number"], spec["/huge"]}));
     else if (name == "null") answer(request, outcome, Json::array({presence(spec["/a"]), presence(spec["/b"]), presence(spec["/c"])}));
@@ -236,6 +257,16 @@ const Description vmhost_plugin = {
     .permissions = {{.kind = &conformance_case, .verbs = VMHOST_PATCH},
                     {.kind = &conformance_case, .verbs = VMHOST_PATCH, .subresources = {"status"}, .namespaces = {"default"}, .optional = true},
                     {.kind = &config_map, .verbs = VMHOST_CREATE | VMHOST_PATCH | VMHOST_DELETE}},
+    .http = {{.host = "api.example.com",
+              .port = 8080,
+              .scheme = "http",
+              .methods = {"GET", "POST"},
+              .path_prefix = "/v1",
+              .headers = {{.name = "Authorization", .prefix = "Bearer ", .secret_ns = "default", .secret_name = "api", .secret_key = "token"},
+                          {.name = "X-Tenant", .setting = "tenant"}},
+              .url_setting = "url",
+              .allow_private = true},
+             {.host = "*.example.com"}},
     .custom_resource_definitions =
         {R"({"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"cases.conformance.vmhost.dev"},"spec":{"group":"conformance.vmhost.dev","names":{"plural":"cases"}}})"},
     .settings_schema =

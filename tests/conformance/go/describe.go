@@ -68,6 +68,7 @@ func describe() vmhost.Description {
 			{Kind: caseKind, Verbs: []vmhost.Verb{vmhost.VerbPatch}, Subresources: []string{"status"}, Namespaces: []string{"default"}, Optional: true},
 			{Kind: configMap, Verbs: []vmhost.Verb{vmhost.VerbCreate, vmhost.VerbPatch, vmhost.VerbDelete}},
 		},
+		HTTP: []vmhost.HTTPGrant{api(), {Host: "*.example.com"}},
 		Setup: vmhost.Setup{CustomResourceDefinitions: []any{map[string]any{
 			"apiVersion": "apiextensions.k8s.io/v1",
 			"kind":       "CustomResourceDefinition",
@@ -82,6 +83,22 @@ func describe() vmhost.Description {
 				"limit": map[string]any{"type": "integer", "minimum": 1, "default": 10},
 			},
 		},
+	}
+}
+
+func api() vmhost.HTTPGrant {
+	return vmhost.HTTPGrant{
+		Host:       "api.example.com",
+		Port:       8080,
+		Scheme:     "http",
+		Methods:    []string{"GET", "POST"},
+		PathPrefix: "/v1",
+		Headers: []vmhost.HeaderFrom{
+			{Name: "Authorization", Prefix: "Bearer ", Secret: &vmhost.SecretKey{Namespace: "default", Name: "api", Key: "token"}},
+			{Name: "X-Tenant", Setting: "tenant"},
+		},
+		URLSetting:   "url",
+		AllowPrivate: true,
 	}
 }
 

@@ -42,6 +42,8 @@ func reconcile(request *vmhost.Request) (vmhost.Outcome, error) {
 		return answer(request, echo(request), nil)
 	case "effects":
 		return tenEffects(), nil
+	case "in-cluster":
+		return inClusters(), nil
 	case "next-await-change":
 		return vmhost.AwaitChange(), nil
 	case "next-requeue-after":
@@ -87,6 +89,8 @@ func byCall(request *vmhost.Request, name string) (vmhost.Outcome, error) {
 		value, err = readErrors()
 	case "settings":
 		value = settings()
+	case "http":
+		value, err = sendRequests()
 	case "senses":
 		value = senses()
 	case "error":

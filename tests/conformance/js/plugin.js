@@ -9,6 +9,7 @@ import {
   event,
   fail,
   finalized,
+  inCluster,
   log,
   objectKey,
   other,
@@ -20,7 +21,8 @@ import {
   retry,
   setting,
 } from "@vmhost/plugin";
-import { CONFIG_MAP, description, NAMESPACE, POD } from "./description.js";
+import { fetch, HttpError } from "@vmhost/plugin/http";
+import { CONFIG_MAP, DEPLOYMENT, description, NAMESPACE, POD } from "./description.js";
 import { admit, convert } from "./reviews.js";
 
 const configMap = (name) => objectKey(CONFIG_MAP, "default", name);
@@ -55,6 +57,16 @@ const CASES = {
       event.warning("Broken", "it broke: ☃", { action: "Mending", related: configMap("a") }),
       event.normal("Fine"),
       other("future", { x: 1 }),
+    );
+  },
+
+  "in-cluster"() {
+    const object = { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "a", namespace: "default" }, data: { k: "v" } };
+    return awaitChange(
+      inCluster("east", apply(object)),
+      inCluster(null, patch.merge(configMap("a"), { data: { k: "v" } }, { subresource: "status", ifVersion: "8" })),
+      inCluster("east", create({ apiVersion: "v1", kind: "ConfigMap", metadata: { name: "c", namespace: "default" } })),
+      inCluster("east", deleteObject(objectKey(DEPLOYMENT, "default", "d"), { uid: "u-1", propagation: "orphan" })),
     );
   },
 
@@ -103,6 +115,14 @@ const CASES = {
   },
 
   settings: (request) => answer(request, { given: setting("given"), empty: setting("empty"), missing: setting("missing") }),
+
+  async http(request) {
+    const headers = { "content-type": "application/json", "x-case": "http" };
+    const made = await fetch("http://api.example.com:8080/v1/machines", { method: "POST", headers, body: '{"n":"☃"}' });
+    const error = await fetch("https://denied.example.com/").catch((error) => error);
+    if (!(error instanceof HttpError)) throw error;
+    return answer(request, { status: made.status, type: made.headers.get("content-type"), body: await made.text(), error: error.code });
+  },
 
   log(request) {
     for (const level of ["trace", "debug", "info", "warn", "error"]) log[level]("one\ntwo ☃");

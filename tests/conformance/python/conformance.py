@@ -9,11 +9,11 @@ from dataclasses import replace
 from typing import Any
 
 from describe import CONFIG_MAP, POD, description
-from effects import TEN
+from effects import FOUR, TEN
 import reviews
 from vmhost_plugin import (
     TRACE, Batch, Description, Error, Invalid, MapRequest, NotWatched, Object, ObjectKey, ObjectName, Outcome, Patch, Policy, Query, Request, Review, TooLarge,
-    Unavailable, Verdict, cluster, plugin, setting,
+    Unavailable, Verdict, cluster, http, plugin, setting,
 )
 
 calls_before = 0
@@ -71,6 +71,16 @@ def read_errors(request: Request) -> Any:
 
 def settings(request: Request) -> Any:
     return {name: setting(name) for name in ("given", "empty", "missing")}
+
+
+def http_(request: Request) -> Any:
+    headers = {"content-type": "application/json", "x-case": "http"}
+    made = http.post("http://api.example.com:8080/v1/machines", headers=headers, body='{"n":"☃"}')
+    try:
+        http.get("https://denied.example.com/")
+    except http.HttpError as error:
+        return {"status": made.status, "type": made.header("content-type"), "body": made.text, "error": error.code}
+    return None
 
 
 def log(request: Request) -> Any:
@@ -137,12 +147,13 @@ def state(request: Request) -> Any:
 
 
 ANSWERS: dict[str, Callable[[Request], Any]] = {
-    "echo": echo, "get": get, "get-many": get_many, "list": list_, "live": live, "read-errors": read_errors, "settings": settings, "log": log,
+    "echo": echo, "get": get, "get-many": get_many, "list": list_, "live": live, "read-errors": read_errors, "settings": settings, "http": http_, "log": log,
     "number": number, "null": null, "text": text_, "deep": deep, "size": size, "senses": senses, "error": error, "crash": crash, "memory": memory, "loop": loop, "state": state,
 }
 
 OUTCOMES = {
     "effects": Outcome.await_change(*TEN),
+    "in-cluster": Outcome.await_change(*FOUR),
     "next-await-change": Outcome.await_change(),
     "next-requeue-after": Outcome.requeue_after_ms(4294967295),
     "next-requeue": Outcome.requeue(),

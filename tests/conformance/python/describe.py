@@ -2,7 +2,8 @@
 """
 
 from vmhost_plugin import (
-    Bucket, Changed, Controller, Conversion, Description, Kind, Map, Operation, Permission, Predicates, Retry, Rule, Verb, Watch, Webhook, WebhookType,
+    Bucket, Changed, Controller, Conversion, Description, HttpGrant, HttpHeader, Kind, Map, Operation, Permission, Predicates, Retry, Rule, Verb, Watch,
+    Webhook, WebhookType,
 )
 
 CASE = Kind("conformance.vmhost.dev", "v1", "Case")
@@ -83,6 +84,19 @@ def description() -> Description:
             Permission(CASE, [Verb.PATCH]),
             Permission(CASE, [Verb.PATCH], subresources=["status"], namespaces=["default"], optional=True),
             Permission(CONFIG_MAP, [Verb.CREATE, Verb.PATCH, Verb.DELETE]),
+        ],
+        http=[
+            HttpGrant(
+                "api.example.com",
+                port=8080,
+                scheme="http",
+                methods=["GET", "POST"],
+                path_prefix="/v1",
+                headers=[HttpHeader("Authorization", prefix="Bearer ", secret=("default", "api", "token")), HttpHeader("X-Tenant", setting="tenant")],
+                url_setting="url",
+                allow_private=True,
+            ),
+            HttpGrant("*.example.com"),
         ],
         custom_resource_definitions=[
             {

@@ -1,4 +1,4 @@
-"""The ten effects of the case `effects`."""
+"""The ten effects of the case `effects`, and the four of `in-cluster`."""
 
 from describe import CONFIG_MAP
 from vmhost_plugin import Apply, Create, Delete, Event, Kind, Op, Other, Patch, Propagation
@@ -17,4 +17,11 @@ TEN = (
     Event.warning("Broken", "it broke: ☃", action="Mending", related=A),
     Event.normal("Fine", ""),
     Other.of("future", {"x": 1}),
+)
+
+FOUR = (
+    Other.in_cluster("east", Apply.of(OBJECT)),
+    Other.in_cluster(None, Patch.merge(A, {"data": {"k": "v"}}, subresource="status", if_version="8")),
+    Other.in_cluster("east", Create.of({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "default"}})),
+    Other.in_cluster("east", Delete(Kind("apps", "v1", "Deployment").key("d", "default"), uid="u-1", propagation=Propagation.ORPHAN)),
 )

@@ -4,6 +4,7 @@ import { core, type Description, kind } from "@vmhost/plugin";
 
 export const CASE = kind("conformance.vmhost.dev", "v1", "Case");
 export const CONFIG_MAP = core("v1", "ConfigMap");
+export const DEPLOYMENT = kind("apps", "v1", "Deployment");
 export const NAMESPACE = core("v1", "Namespace");
 export const POD = core("v1", "Pod");
 
@@ -25,7 +26,7 @@ export const description: Description = {
       watches: [
         { ...core("v1", "Secret"), metadataOnly: true, map: "guest" },
         { ...core("v1", "Node"), map: { index: "by-node" } },
-        { ...kind("apps", "v1", "Deployment"), map: { label: "case" } },
+        { ...DEPLOYMENT, map: { label: "case" } },
         { ...kind("apps", "v1", "StatefulSet"), map: { field: "spec.serviceName" } },
         { ...core("v1", "Service"), map: "name" },
         { ...core("v1", "Endpoints"), map: "owner" },
@@ -74,6 +75,22 @@ export const description: Description = {
     { ...CASE, verbs: ["patch"] },
     { ...CASE, verbs: ["patch"], subresources: ["status"], namespaces: ["default"], optional: true },
     { ...CONFIG_MAP, verbs: ["create", "patch", "delete"] },
+  ],
+  http: [
+    {
+      host: "api.example.com",
+      port: 8080,
+      scheme: "http",
+      methods: ["GET", "POST"],
+      pathPrefix: "/v1",
+      headers: [
+        { name: "Authorization", prefix: "Bearer ", secret: { namespace: "default", name: "api", key: "token" } },
+        { name: "X-Tenant", setting: "tenant" },
+      ],
+      urlSetting: "url",
+      allowPrivate: true,
+    },
+    { host: "*.example.com" },
   ],
   setup: {
     customResourceDefinitions: [

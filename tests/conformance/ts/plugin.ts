@@ -10,6 +10,7 @@ import {
   event,
   fail,
   finalized,
+  inCluster,
   type KubeObject,
   log,
   objectKey,
@@ -24,7 +25,8 @@ import {
   retry,
   setting,
 } from "@vmhost/plugin";
-import { CONFIG_MAP, description, NAMESPACE, POD } from "./description.ts";
+import { fetch, HttpError } from "@vmhost/plugin/http";
+import { CONFIG_MAP, DEPLOYMENT, description, NAMESPACE, POD } from "./description.ts";
 import { admit, convert } from "./reviews.ts";
 
 interface Case extends KubeObject {
@@ -82,6 +84,16 @@ const CASES: Record<string, (request: Request<Case>) => Promise<Outcome>> = {
     );
   },
 
+  async "in-cluster"() {
+    const object = { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "a", namespace: "default" }, data: { k: "v" } };
+    return awaitChange(
+      inCluster("east", apply(object)),
+      inCluster(null, patch.merge(configMap("a"), { data: { k: "v" } }, { subresource: "status", ifVersion: "8" })),
+      inCluster("east", create({ apiVersion: "v1", kind: "ConfigMap", metadata: { name: "c", namespace: "default" } })),
+      inCluster("east", deleteObject(objectKey(DEPLOYMENT, "default", "d"), { uid: "u-1", propagation: "orphan" })),
+    );
+  },
+
   "next-await-change": async () => awaitChange(),
   "next-requeue-after": async () => requeueAfter(4294967295),
   "next-requeue": async () => requeue(),
@@ -127,6 +139,14 @@ const CASES: Record<string, (request: Request<Case>) => Promise<Outcome>> = {
   },
 
   settings: (request) => answer(request, { given: setting("given"), empty: setting("empty"), missing: setting("missing") }),
+
+  async http(request) {
+    const headers = { "content-type": "application/json", "x-case": "http" };
+    const made = await fetch("http://api.example.com:8080/v1/machines", { method: "POST", headers, body: '{"n":"☃"}' });
+    const error = await fetch("https://denied.example.com/").catch((error) => error);
+    if (!(error instanceof HttpError)) throw error;
+    return answer(request, { status: made.status, type: made.headers.get("content-type"), body: await made.text(), error: error.code });
+  },
 
   async log(request) {
     for (const level of ["trace", "debug", "info", "warn", "error"] as const) log[level]("one\ntwo ☃");

@@ -102,6 +102,22 @@ pub const plugin: vmhost.Description = .{
         .{ .kind = case, .verbs = &.{.patch}, .subresources = &.{"status"}, .namespaces = &.{"default"}, .optional = true },
         .{ .kind = config_map, .verbs = &.{ .create, .patch, .delete } },
     },
+    .http = &.{
+        .{
+            .host = "api.example.com",
+            .port = 8080,
+            .scheme = .http,
+            .methods = &.{ "GET", "POST" },
+            .path_prefix = "/v1",
+            .headers = &.{
+                .{ .name = "Authorization", .prefix = "Bearer ", .secret = .{ .namespace = "default", .name = "api", .key = "token" } },
+                .{ .name = "X-Tenant", .setting = "tenant" },
+            },
+            .url_setting = "url",
+            .allow_private = true,
+        },
+        .{ .host = "*.example.com" },
+    },
     .custom_resource_definitions = &.{
         \\{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"cases.conformance.vmhost.dev"},"spec":{"group":"conformance.vmhost.dev","names":{"plural":"cases"}}}
     },
@@ -162,6 +178,16 @@ const cases = struct {
         try turn.event(.{ .type = .warning, .reason = "Broken", .action = "Mending", .note = "it broke: ☃", .related = named("a") });
         try turn.event(.{ .reason = "Fine" });
         try turn.add(.{ .other = .{ .name = "future", .body = "{\"x\":1}" } });
+        return .await_change;
+    }
+
+    pub fn @"in-cluster"(turn: *Turn) !Next {
+        const meta = .{ .name = "a", .namespace = "default" };
+        const east = turn.inCluster("east");
+        try east.apply(.{ .apiVersion = "v1", .kind = "ConfigMap", .metadata = meta, .data = .{ .k = "v" } }, .{});
+        try turn.inCluster(null).patchMerge(named("a"), .{ .data = .{ .k = "v" } }, .{ .subresource = "status", .if_version = "8" });
+        try east.create(.{ .apiVersion = "v1", .kind = "ConfigMap", .metadata = .{ .name = "c", .namespace = "default" } });
+        try east.delete(.{ .key = .{ .kind = apps("Deployment"), .namespace = "default", .name = "d" }, .uid = "u-1", .propagation = .orphan });
         return .await_change;
     }
 
@@ -235,6 +261,24 @@ const cases = struct {
 
     pub fn settings(turn: *Turn) !Next {
         return answer(turn, .{ .given = vmhost.setting("given"), .empty = vmhost.setting("empty"), .missing = vmhost.setting("missing") });
+    }
+
+    pub fn http(turn: *Turn) !Next {
+        const made = try vmhost.http.send(.{
+            .method = "POST",
+            .url = "http://api.example.com:8080/v1/machines",
+            .headers = &.{ .{ .name = "content-type", .value = "application/json" }, .{ .name = "x-case", .value = "http" } },
+            .body = "{\"n\":\"☃\"}",
+        });
+        const word = if (vmhost.http.send(.{ .url = "https://denied.example.com/" })) |_| "" else |err| switch (err) {
+            error.HttpDenied => "denied",
+            error.HttpInvalid => "invalid",
+            error.HttpNotSent => "not-sent",
+            error.HttpNoAnswer => "no-answer",
+            error.HttpTooLarge => "too-large",
+            else => return err,
+        };
+        return answer(turn, .{ .status = made.status, .type = made.header("content-type"), .body = made.body, .@"error" = word });
     }
 
     pub fn log(turn: *Turn) !Next {

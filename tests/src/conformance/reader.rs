@@ -1,14 +1,22 @@
-//! The cluster that the conformance guests read.
+//! The cluster that the conformance guests read, and the service that they call.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use vmhost_core::read::HttpAnswer;
 use vmhost_core::{
-    Gvk, ListQuery, LiveRead, Object, ObjectName, ObjectReader, Page, ReadError, Snapshot,
+    Gvk, HttpCall, HttpError, HttpRequest, HttpResponse, ListQuery, LiveRead, Object, ObjectName,
+    ObjectReader, Page, ReadError, Snapshot,
 };
 
-/// Answers by the requested name, and keeps the last query.
+/// Answers by the requested name or URL, and keeps the last query and all HTTP requests.
 #[derive(Clone, Default)]
-pub struct Reader(Arc<Mutex<Option<ListQuery>>>);
+pub struct Reader(Arc<Mutex<Kept>>);
+
+#[derive(Default)]
+struct Kept {
+    query: Option<ListQuery>,
+    requests: Vec<HttpRequest>,
+}
 
 /// Returns the text of an object, with its spaces, which must arrive unchanged.
 pub fn text(kind: &str, name: &str) -> String {
@@ -20,10 +28,16 @@ pub fn text(kind: &str, name: &str) -> String {
 impl Reader {
     /// Returns the query of the last list.
     pub fn query(&self) -> Option<ListQuery> {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.lock().query.clone()
+    }
+
+    /// Takes the HTTP requests since the last call.
+    pub fn requests(&self) -> Vec<HttpRequest> {
+        std::mem::take(&mut self.lock().requests)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn object(kind: &Gvk, name: &ObjectName) -> Result<Option<Snapshot>, ReadError> {
@@ -49,7 +63,7 @@ impl Reader {
     }
 
     fn page(&self, query: &ListQuery) -> Page {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(query.clone());
+        self.lock().query = Some(query.clone());
         let objects = ["x", "y"].map(|name| {
             let text = text(&query.kind.kind, name);
             Object::with_text(ObjectName::new(Some("default"), name), "u-1", 1, &text)
@@ -76,5 +90,18 @@ impl ObjectReader for Reader {
 
     fn list_live(&self, query: ListQuery) -> LiveRead<Page> {
         LiveRead::answered(Ok(self.page(&query)))
+    }
+
+    fn http(&self, call: HttpCall) -> HttpAnswer {
+        let is_denied = call.request.url.contains("denied");
+        self.lock().requests.push(call.request);
+        HttpAnswer::answered(match is_denied {
+            true => Err(HttpError::Denied("no ☃".to_owned())),
+            false => Ok(HttpResponse {
+                status: 201,
+                headers: vec![("content-type".to_owned(), "text/plain".to_owned())],
+                body: "made: ☃".into(),
+            }),
+        })
     }
 }

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
-use vmhost_core::{Effect, Next, ObjectKey, Outcome, PatchType};
+use vmhost_core::{Effect, Next, ObjectKey, Other, Outcome, PatchType};
 
 /// Returns the effects and `next`. JSON from the guest is parsed, because spaces and the order of
 /// members depend on the language.
@@ -69,8 +69,30 @@ fn effect(effect: &Effect) -> Result<Value> {
             "note": event.note,
             "related": event.related.as_ref().map(key),
         }}),
+        // The form of what is written in another cluster, without what it leaves out.
+        Effect::Other(other) if other.name == Other::IN_CLUSTER => {
+            let body = parse(&other.body)?;
+            let mut shown = without_nulls(body.clone());
+            // Left out, it would be no name of a cluster.
+            if let Some(cluster) = body.get("cluster") {
+                shown["cluster"] = cluster.clone();
+            }
+            json!({"other": other.name, "body": shown})
+        }
         Effect::Other(other) => json!({"other": other.name}),
     })
+}
+
+/// Returns a value without the members that are null; each SDK decides whether it writes these.
+fn without_nulls(value: Value) -> Value {
+    match value {
+        Value::Object(members) => {
+            let given = members.into_iter().filter(|(_, value)| !value.is_null());
+            let given = given.map(|(name, value)| (name, without_nulls(value)));
+            Value::Object(given.collect())
+        }
+        value => value,
+    }
 }
 
 fn key(key: &ObjectKey) -> Value {

@@ -6,12 +6,14 @@ use std::collections::BTreeSet;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
+use vmhost_tests::example::{User, manifests};
 use vmhost_tests::fleet::{
-    CLUSTERS, Pair, instance, instances, marked, text, until_marked, until_phase,
+    CLUSTERS, Pair, SOURCE, instance, instances, marked, text, until_marked, until_phase,
 };
 use vmhost_tests::guests::{self, EXAMPLE_FLEET, PolicyFile, Way};
-use vmhost_tests::server::TestServer;
-use vmhost_tests::{both_servers, kubeconfig, net};
+use vmhost_tests::real::Options;
+use vmhost_tests::server::{Target, TestServer, Unavailable};
+use vmhost_tests::{both_servers, host, kubeconfig, net};
 
 const KIND: &str = "vgpuinstances";
 
@@ -84,6 +86,49 @@ async fn clusters_that_are_ill_hurt_no_other(home: &TestServer) -> Result<()> {
     let exit = host.wait_exit().await?;
     ensure!(exit.status.success(), "{exit:?}");
     Ok(())
+}
+
+both_servers!(fifty_clusters_at_once, own);
+async fn fifty_clusters_at_once(home: &TestServer) -> Result<()> {
+    let user = User::of(home).await?;
+    user.install_definitions_of("fleet").await?;
+    let mut members = Vec::new();
+    for number in 0..50 {
+        let server = TestServer::own(Target::Embedded, Options::default()).await?;
+        let server = server.map_err(|Unavailable(reason)| anyhow::anyhow!(reason))?;
+        let there = User::of(&server).await?;
+        for definition in manifests("examples/fleet/manifests/vgpuinstance.yaml")? {
+            there.install(&definition).await?;
+        }
+        let namespace = server.namespace("far").await?;
+        there
+            .create(&instances(&namespace), &instance("old"))
+            .await?;
+        let name = format!("member-{number:02}");
+        let cluster = json!({
+            "apiVersion": "openapi.example.com/v1",
+            "kind": "Cluster",
+            "metadata": { "name": name },
+            "spec": { "connection": { "kubeConfig": text(&server.kubeconfig())? } },
+        });
+        user.create(CLUSTERS, &cluster).await?;
+        members.push((name, server, there, namespace));
+    }
+    let host = host::on(&home.kubeconfig())?.plugin(EXAMPLE_FLEET);
+    let host = host.args(["--clusters", SOURCE]).ready().await?;
+    for (name, _, there, namespace) in &members {
+        until_marked(there, namespace, "old", (name, 1)).await?;
+        until_phase(&host, name, "up", "").await?;
+    }
+    let relists = host.state().await?;
+    let relists = relists.stores.iter().map(|store| store.relists);
+    ensure!(relists.sum::<u64>() == 0, "each store is listed once");
+    // They go as they came.
+    for (name, ..) in &members {
+        user.delete(&format!("{CLUSTERS}/{name}")).await?;
+    }
+    let gone = host.until_state("all are gone", |state| state.clusters.is_empty());
+    gone.await.map(drop)
 }
 
 both_servers!(a_member_that_stops_answering_holds_up_no_other, own);
@@ -272,7 +317,9 @@ async fn turns_of_one_name_in_two_clusters_are_told_apart(home: &TestServer) -> 
         .ready()
         .await?;
     // The host's own cluster is a member under one name only.
-    until_phase(&host, "own", "up", "").await?;
+    let own = until_phase(&host, "own", "up", "").await?;
+    let east = until_phase(&host, "east", "up", "").await?;
+    ensure!(own.home && !east.home, "{own:?} {east:?}");
     pair.add("own-too", &home.kubeconfig()).await?;
     until_phase(&host, "own-too", "refused", "the same cluster as own").await?;
     for number in 0..10 {

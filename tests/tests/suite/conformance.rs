@@ -45,6 +45,8 @@ enum Expect {
     Crash,
     /// The call fails with this kind of error.
     Ends(&'static str),
+    /// The two requests of the case, and their answers.
+    Http,
     /// All levels, and the word `printed` if the language can print.
     Log,
     /// A number that increases by one with each call.
@@ -111,9 +113,7 @@ fn the_description_has_all_fields_of_a_plugin_and_of_a_permission() -> Result<()
             permissions.flat_map(fields).collect(),
         ),
     ] {
-        let mut wanted = fields(properties);
-        // No guest sends HTTP requests.
-        wanted.remove("http");
+        let wanted = fields(properties);
         ensure!(
             !wanted.is_empty() && wanted == described,
             "{of} has {wanted:?}, and description.json {described:?}"
@@ -131,6 +131,7 @@ fn cases() -> Vec<(&'static str, Value, Expect)> {
     vec![
         ("echo", json!({"text": odd}), Expect::State),
         ("effects", json!({}), Expect::Outcome(effects())),
+        ("in-cluster", json!({}), Expect::Outcome(in_clusters())),
         ("next-await-change", json!({}), next(json!("await-change"))),
         (
             "next-requeue-after",
@@ -167,6 +168,7 @@ fn cases() -> Vec<(&'static str, Value, Expect)> {
             json!({}),
             Expect::Answer(json!({"given": "a ☃", "empty": "", "missing": null})),
         ),
+        ("http", json!({}), Expect::Http),
         ("log", json!({}), Expect::Log),
         (
             "null",
@@ -220,6 +222,24 @@ fn effects() -> Value {
         {"event": {"type": "Normal", "reason": "Fine", "action": "", "note": "", "related": null}},
         {"other": "future"},
     ]})
+}
+
+fn in_clusters() -> Value {
+    let object = |name: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}});
+    let mut whole = object("a");
+    whole["data"] = json!({"k": "v"});
+    let key = json!({"apiVersion": "v1", "kind": "ConfigMap", "namespace": "default", "name": "a"});
+    let deployment =
+        json!({"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "default", "name": "d"});
+    let patch = json!({"key": key, "subresource": "status", "type": "merge", "body": {"data": {"k": "v"}}, "ifVersion": "8"});
+    let effects = [
+        json!({"cluster": "east", "effect": {"apply": {"object": whole, "force": true, "createIfAbsent": true}}}),
+        json!({"cluster": null, "effect": {"patch": patch}}),
+        json!({"cluster": "east", "effect": {"create": {"object": object("c")}}}),
+        json!({"cluster": "east", "effect": {"delete": {"key": deployment, "uid": "u-1", "propagation": "orphan"}}}),
+    ];
+    let effects = effects.map(|body| json!({"other": "in-cluster", "body": body}));
+    json!({"effects": effects, "next": "await-change"})
 }
 
 impl Guest {
@@ -361,6 +381,7 @@ impl Guest {
                 }) if kind == "memory" => return Ok("retry"),
                 other => anyhow::bail!("{other:?}"),
             },
+            Expect::Http => self.check_requests(answer(&called?)?)?,
             Expect::Log => return self.check_lines(answer(&called?)?, &lines),
             Expect::State if case == "state" => {
                 let first = answer(&called?)?.as_u64().context("a number")?;
@@ -387,6 +408,37 @@ impl Guest {
         let wanted = json!({"controller": "cases", "key": key, "object": null, "previous": " {}\n", "deleting": true, "attempt": u32::MAX,
             "last": {"effect": 7, "code": 409, "reason": "Conflict", "message": ""}});
         same(answer(&told?)?, wanted)
+    }
+
+    fn check_requests(&self, told: Value) -> Result<()> {
+        same(
+            told,
+            json!({"status": 201, "type": "text/plain", "body": "made: ☃", "error": "denied"}),
+        )?;
+        let sent = self.reader.requests();
+        let [post, get] = &sent[..] else {
+            anyhow::bail!("{sent:?}");
+        };
+        let mut headers = post.headers.clone();
+        for (name, _) in &mut headers {
+            name.make_ascii_lowercase();
+        }
+        let wanted = [("content-type", "application/json"), ("x-case", "http")];
+        ensure!(
+            post.method == "POST"
+                && post.url == "http://api.example.com:8080/v1/machines"
+                && post.body == r#"{"n":"☃"}"#.as_bytes()
+                && headers == wanted.map(|(name, value)| (name.to_owned(), value.to_owned())),
+            "{post:?}"
+        );
+        ensure!(
+            get.method == "GET"
+                && get.url == "https://denied.example.com/"
+                && get.body.is_empty()
+                && get.headers.is_empty(),
+            "{get:?}"
+        );
+        Ok(())
     }
 
     fn check_lines(&self, told: Value, lines: &[Line]) -> Result<&'static str> {

@@ -28,6 +28,7 @@ mod clusters;
 mod clusters_named;
 mod clusters_profiles;
 mod clusters_records;
+mod clusters_rights;
 mod compiler;
 mod conformance;
 mod connection;

@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use vmhost_tests::conformance::folder;
 use vmhost_tests::tools::{installed, output, passes};
+use vmhost_toolchain::Language;
+use vmhost_toolchain::scaffold::Project;
 
 #[test]
 fn javascript_and_typescript() -> Result<()> {
@@ -93,6 +95,59 @@ fn zig() -> Result<()> {
         "-Mvmhost=../sdk-zig/vmhost.zig",
     ];
     passes(&folder("plugins/vm-zig"), "zig", &policy, &environment)
+}
+
+/// The tests that `vmhost new --webhook` writes. That of Rust is compiled for too long.
+#[test]
+fn webhooks_of_new_projects() -> Result<()> {
+    let parent = tempfile::tempdir()?;
+    for language in Language::ALL {
+        let parent = parent.path().join(language.to_string());
+        let path = webhook(language).write_webhook(&parent)?;
+        let sdk = ("PYTHONPATH", OsStr::new("sdk"));
+        match language {
+            Language::Rust => {}
+            Language::Js => passes(
+                installed(&path)?.path(),
+                "node",
+                &["--test", "plugin.test.js"],
+                &[],
+            )?,
+            Language::Ts => {
+                let installed = installed(&path)?;
+                let has = |tool| output(installed.path(), tool, &["--version"], &[]);
+                if has("tsc")?.is_some() && has("esbuild")?.is_some() {
+                    passes(installed.path(), "npm", &["test"], &[])?;
+                }
+            }
+            Language::Python => passes(&path, "python3", &["-m", "unittest"], &[sdk])?,
+            Language::Go => passes(&path, "go", &["test", "."], &[])?,
+            Language::C | Language::Cpp => passes(&path, "make", &["--silent", "test"], &[])?,
+            Language::Zig => {
+                let policy = [
+                    "test",
+                    "--dep",
+                    "vmhost",
+                    "-Mroot=plugin_test.zig",
+                    "-Mvmhost=sdk/vmhost.zig",
+                ];
+                let cache = parent.join("cache");
+                let environment = [("ZIG_LOCAL_CACHE_DIR", cache.as_os_str())];
+                passes(&path, "zig", &policy, &environment)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn webhook(language: Language) -> Project<'static> {
+    Project {
+        name: "my-guard",
+        language,
+        kind: "Foo",
+        group: "example.com",
+        version: "v1",
+    }
 }
 
 /// The published crate must compile outside of this repository.

@@ -412,12 +412,9 @@ async fn an_operator_registers_what_the_command_prints(server: &TestServer) -> R
         Ok((refused.code == 500).then_some(()))
     })
     .await?;
-    let host = reviewer
-        .unregistered()?
-        .args(door.flags())
-        .args(["--webhook-url", &url])
-        .ready()
-        .await?;
+    // It is reached at the address at which it listens.
+    let host = reviewer.unregistered()?.args(door.flags());
+    let host = host.ready().await?;
     eventually("caBundle is patched, and the webhook answers", async || {
         let answer = reviewer.try_out("late", json!({"tell": true})).await?;
         Ok(answer.warns("version=1 ").then_some(()))
@@ -676,6 +673,21 @@ async fn a_store_is_filled_by_the_hosts_own_conversion(server: &TestServer) -> R
     ensure!(
         refused.body.to_string().contains("no such disk"),
         "{refused:?}"
+    );
+    // `vmhost turns` says so too.
+    let address = again.admin_addr().to_string();
+    let label = format!("{}/versions", reviewer.name);
+    let flags = ["turns", "--address", &address, "--controller", &label];
+    let listed = host::bare()?.args(flags).args(["-o", "json"]).run().await?;
+    let listed: Value = serde_json::from_str(&listed.stdout.join("\n"))?;
+    let turn = &listed["turns"][0];
+    let act = turn["act"].as_str().unwrap_or_default();
+    ensure!(
+        turn["result"] == "error"
+            && act.starts_with("broke: conversion of ")
+            && act.contains("no such disk")
+            && turn["object"].is_null(),
+        "{listed}"
     );
     Ok(())
 }

@@ -4,7 +4,7 @@ use super::*;
 use crate::fake::{self, Fake, Seen, plain, status};
 use http::Method;
 use serde_json::{Value, json};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use tokio::time::sleep;
 use vmhost_core::{EventType, Gvk, ObjectName};
 
@@ -166,6 +166,27 @@ async fn what_may_pass_is_tried_again_and_what_is_refused_is_given_up() {
     assert!(!recorder.flush(MINUTE).await, "66 s of tries");
     assert!(recorder.flush(MINUTE).await);
     assert_eq!(counts.failed.load(Ordering::Relaxed), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_fence_holds_back_is_sent_later() {
+    let fake = Fake::new(|_| fake::json(201, "{}"));
+    let is_open = Arc::new(AtomicBool::new(false));
+    let asked = is_open.clone();
+    let fence = move || match asked.load(Ordering::Relaxed) {
+        true => Ok(()),
+        false => Err(Error::NotSent("not now".into())),
+    };
+    let events = fake.connection().events().fenced(Arc::new(fence));
+    let counts = Arc::new(Counts::default());
+    let recorder = Recorder::new(events, "vm", counts.clone(), None);
+    recorder.record(event("a", 1));
+    assert!(!recorder.flush(MINUTE / 2).await);
+    assert_eq!(fake.seen().len(), 0);
+    is_open.store(true, Ordering::Relaxed);
+    assert!(recorder.flush(MINUTE).await);
+    assert_eq!(fake.seen().len(), 1);
+    assert_eq!(counts.recorded.load(Ordering::Relaxed), 1);
 }
 
 #[tokio::test(start_paused = true)]

@@ -9,14 +9,13 @@ use std::time::Duration;
 use http::Method;
 use tokio::time::{Instant, sleep_until};
 
-use super::body;
 use super::lanes::Next;
 use super::limit::{Bucket, EventLimit};
 use super::record::RecordedEvent;
 use super::series::{Key, Series, Step};
 use super::waiting::{Item, Of, Shared, What, Write};
+use super::{Events, body};
 use crate::api::{encode, request};
-use crate::connect::Connection;
 use crate::error::Error;
 
 /// Maximum number of attempts of one request, as in client-go.
@@ -31,7 +30,7 @@ const PERIOD: Duration = Duration::from_secs(60);
 /// Writes the queued events.
 pub(super) struct Worker {
     shared: Arc<Shared>,
-    connection: Connection,
+    events: Events,
     instance: String,
     series: Series,
     bucket: Bucket,
@@ -55,13 +54,13 @@ impl Worker {
     /// Creates a worker.
     pub(super) fn new(
         shared: Arc<Shared>,
-        connection: Connection,
+        events: Events,
         plugin: &str,
         limit: Option<EventLimit>,
     ) -> Self {
         Self {
             shared,
-            connection,
+            events,
             instance: body::instance(),
             series: Series::default(),
             bucket: Bucket::new(plugin, limit),
@@ -230,6 +229,10 @@ impl Worker {
     }
 
     async fn send(&self, namespace: &str, write: &Write) -> Sent {
+        let Events { connection, fence } = &self.events;
+        if let Some(Err(error)) = fence.as_ref().map(|may_send| may_send()) {
+            return Sent::Again(Duration::ZERO, error.line());
+        }
         let (method, path, content_type) = match &write.of {
             Of::New(_) => (Method::POST, path(namespace, None), "application/json"),
             Of::Series(_) => (
@@ -242,8 +245,8 @@ impl Worker {
         let body = write.body.to_string().into();
         let sent = match request(method, &path, Some(content_type), body) {
             Ok(request) => {
-                let timeout = self.connection.write_timeout();
-                self.connection.call(request, timeout).await
+                let timeout = connection.write_timeout();
+                connection.call(request, timeout).await
             }
             Err(error) => Err(error),
         };

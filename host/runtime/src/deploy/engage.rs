@@ -6,6 +6,8 @@
 //! seats               before a swap: the next generation's stores in all clusters begin to fill
 //! seat                at the swap: what is missing by then, under one lock with the replacement
 //! ```
+//! Which rights a plugin lacks in a cluster is asked when it begins to work there, in the background.
+//!
 //! A swap waits for no cluster that is ill. If the new stores of a cluster are not filled when it
 //! comes, the controller there is a new one, whose workers start when they are; until then no turn
 //! can take an empty store for deletions.
@@ -28,6 +30,8 @@ use crate::deploy::slot::{Generation, Seat, Seats, Slot, Wired};
 use crate::journal::tag::Cause;
 use crate::site::place::Site;
 use crate::wake::sources::Sources;
+
+mod rights;
 
 /// How long a swap waits for the stores of clusters that work. Those of others are not waited for.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -125,6 +129,7 @@ impl Plugins {
                 }
             }
         }
+        self.review_new_rights(&seats, &present, generation);
         generation.seats.store(Arc::new(seats));
     }
 
@@ -171,6 +176,7 @@ impl Plugins {
                 queue.add_low_all(first);
                 self.start_workers(slot, wired.clone());
             }
+            self.review_rights(*number, of, seat);
         }
     }
 
@@ -228,7 +234,11 @@ impl Plugins {
     /// What a plugin has of a cluster that is new to it.
     fn branch(&self, plugin: &str, site: &Site) -> Arc<Branch> {
         let config = &self.loader.config;
-        let events = site.connection.events();
+        let member = site.member.clone();
+        let events = site
+            .connection
+            .events()
+            .fenced(Arc::new(move || member.fence()));
         Arc::new(Branch {
             member: site.member.clone(),
             recorder: Recorder::new(events, plugin, self.metrics.clone(), config.events),

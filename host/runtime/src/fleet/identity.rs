@@ -13,15 +13,10 @@ pub(super) async fn check(connection: &Connection) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// What tells a cluster from others: its `kube-system`, or its address if that may not be read.
+/// What tells a cluster from others: its `kube-system`, or the way to it if that may not be read.
 pub(super) async fn identify(connection: &Connection) -> Result<String, Trouble> {
     let uid = uid(connection).await?;
-    Ok(uid.unwrap_or_else(|| address(connection).to_owned()))
-}
-
-/// The server that a connection was made for.
-pub(super) fn address(connection: &Connection) -> &str {
-    connection.describe().split(" (").next().unwrap_or_default()
+    Ok(uid.unwrap_or_else(|| connection.route().to_owned()))
 }
 
 /// The uid of a cluster's `kube-system`. `None` if that may not be read.

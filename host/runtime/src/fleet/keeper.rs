@@ -18,7 +18,7 @@ use vmhost_cluster::{Connection, Target};
 use vmhost_core::chain_line;
 
 use super::found::Found;
-use super::identity::{address, check, identify, uid};
+use super::identity::{check, identify, uid};
 use super::report::Trouble;
 use super::shared::Fleet;
 use crate::observe::informers::Observer;
@@ -56,8 +56,8 @@ struct Keeper {
 struct Engaged {
     site: Arc<Site>,
     identity: String,
-    /// Its server, as the kubeconfig names it.
-    address: String,
+    /// The way to its server, as the kubeconfig names it.
+    route: String,
     target: Target,
     stamp: u64,
     labels: Labels,
@@ -119,6 +119,9 @@ impl Keeper {
         match self.follow(wanted).await {
             Ok(about) => {
                 self.pause = FIRST;
+                if let Some(engaged) = &self.engaged {
+                    engaged.site.member.answers(true);
+                }
                 self.fleet.reporter.works(wanted, &about);
                 spread(LOOK)
             }
@@ -151,7 +154,7 @@ impl Keeper {
         engaged.site.member.doubt(false);
         if engaged.labels != wanted.labels {
             let connection = engaged.site.connection.clone();
-            let cluster = (engaged.identity.clone(), engaged.address.clone());
+            let cluster = (engaged.identity.clone(), engaged.route.clone());
             // Its labels say which plugins work there, whether it answers or not.
             let checked = check(&connection).await;
             let about = self.engage(connection, cluster, target, wanted).await;
@@ -181,7 +184,7 @@ impl Keeper {
         // Until the new server says which cluster it is, the old one gets no write: the name may
         // stand for another cluster already.
         if let Some(engaged) = &self.engaged {
-            let is_elsewhere = engaged.address != address(&connection);
+            let is_elsewhere = engaged.route != connection.route();
             engaged.site.member.doubt(is_elsewhere);
         }
         check(&connection).await?;
@@ -190,7 +193,7 @@ impl Keeper {
         if let Some(engaged) = &self.engaged {
             engaged.site.member.doubt(engaged.identity != identity);
         }
-        let address = address(&connection).to_owned();
+        let route = connection.route().to_owned();
         if let Some(engaged) = &mut self.engaged
             && engaged.identity == identity
             && engaged.labels == wanted.labels
@@ -198,21 +201,21 @@ impl Keeper {
             let changed = engaged.site.connection.change(target).await;
             changed.map_err(|error| refused(chain_line(&error)))?;
             (engaged.target, engaged.stamp) = (target.clone(), wanted.stamp);
-            engaged.address = address;
+            engaged.route = route;
             let name = &wanted.name;
             tracing::info!("cluster {name}: new credentials, with the same stores and watches");
             return Ok(connection.describe().to_owned());
         }
-        let cluster = (identity, address);
+        let cluster = (identity, route);
         Ok(self.engage(connection, cluster, target, wanted).await)
     }
 
-    /// Lets plugins work in the cluster of this connection, identity and address, and in no other.
+    /// Lets plugins work in the cluster of this connection, identity and route, and in no other.
     /// Waits a while for its first lists.
     async fn engage(
         &mut self,
         connection: Connection,
-        (identity, address): (String, String),
+        (identity, route): (String, String),
         target: &Target,
         wanted: &Found,
     ) -> String {
@@ -224,7 +227,11 @@ impl Keeper {
         // none.
         self.end();
         self.free_all_but(&identity);
-        let describe = connection.describe().to_owned();
+        let is_home = fleet.home.get() == Some(&identity);
+        let describe = match is_home {
+            true => format!("{}, the host's own cluster", connection.describe()),
+            false => connection.describe().to_owned(),
+        };
         let metrics = plugins.metrics.clone();
         // Without an exporter no request has a span.
         let connection = connection
@@ -232,7 +239,7 @@ impl Keeper {
             .with_traces(Arc::new(CurrentSpan))
             .with_streaming_lists(fleet.settings.streaming_lists);
         let site = Site::open(
-            Member::new(&wanted.name, &wanted.labels),
+            Member::new(&wanted.name, &wanted.labels, is_home),
             connection,
             Arc::new(Observer::of(metrics.clone(), &wanted.name)),
             plugins.loader.config.watch_silence,
@@ -242,7 +249,7 @@ impl Keeper {
         self.engaged = Some(Engaged {
             site: site.clone(),
             identity,
-            address,
+            route,
             target: target.clone(),
             stamp: wanted.stamp,
             labels: wanted.labels.clone(),

@@ -60,7 +60,7 @@ impl Question {
         }
     }
 
-    /// The request of an admission review, as it came.
+    /// The request of an admission review, as it came; or what a conversion is given.
     pub(super) fn text(&self) -> &str {
         &self.object.text
     }

@@ -1,6 +1,6 @@
-//! Records admission reviews that are denied or not answered, beside the turns: what was asked
-//! about which object, and why the answer was no. The text of the object is not kept, nor the
-//! reason if the object is, or may be, of a kind with sensitive values.
+//! Records reviews that are denied or not answered, beside the turns: what was asked, of an
+//! admission about which object, and why the answer was no. The text of an object is not kept, nor
+//! the reason if the object is, or may be, of a kind with sensitive values.
 //!
 //! This module must not know how an answer comes about.
 
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde::Deserialize;
-use vmhost_core::description::admission_kind;
+use serde::de::IgnoredAny;
 use vmhost_core::{Gvk, ObjectName, Trace};
 use vmhost_queue::{Decision, Lane};
 use vmhost_webhook::Unanswered;
@@ -35,17 +35,26 @@ pub(super) struct Recorder {
 
 /// A review that has ended.
 pub(super) struct Review<'a> {
-    /// `PLUGIN/WEBHOOK`.
+    /// `PLUGIN/WEBHOOK`, `PLUGIN/CONVERSION`.
     pub(super) label: &'a str,
     pub(super) live: &'a Generation,
     pub(super) question: &'a Question,
     pub(super) began: Instant,
 }
 
-/// What a review asks about.
+/// What a review asked, without the objects.
+struct Asked {
+    /// In words.
+    text: String,
+    /// The kind of the objects; empty if it is not known.
+    kind: Gvk,
+    key: ObjectName,
+}
+
+/// What an admission review asks about.
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Asked {
+struct Admission {
     operation: String,
     kind: Kind,
     sub_resource: String,
@@ -75,15 +84,18 @@ impl Recorder {
             Ok(Some(reason)) => (reason, true),
             Err(error) => (error.to_string(), false),
         };
-        // What is no request is not shown at all.
-        let asked: Asked = serde_json::from_str(review.question.text()).unwrap_or_default();
-        let kind = Gvk::new(&asked.kind.group, &asked.kind.version, &asked.kind.kind);
-        let (reason, key) = (self.told(&kind, reason), asked.key(&review.question.key));
-        let asked = asked.text(&kind);
+        let Asked { text, kind, key } = review.asked();
+        let reason = self.told(&kind, reason);
         let record = match is_denied {
-            true => review.record(key, Act::Denied { asked, reason }, TurnResult::Success),
+            true => {
+                let act = Act::Denied {
+                    asked: text,
+                    reason,
+                };
+                review.record(key, act, TurnResult::Success)
+            }
             false => {
-                let act = Act::Broke(format!("{asked}: {reason}"));
+                let act = Act::Broke(format!("{text}: {reason}"));
                 review.record(key, act, TurnResult::Error)
             }
         };
@@ -99,7 +111,7 @@ impl Recorder {
     }
 }
 
-impl Asked {
+impl Admission {
     /// `CREATE of Pod.v1`, `CREATE of eviction of Pod.v1`.
     fn text(&self, kind: &Gvk) -> String {
         match self.sub_resource.as_str() {
@@ -117,13 +129,55 @@ impl Asked {
     }
 }
 
+/// What a conversion is given.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Batch {
+    #[serde(rename = "desiredAPIVersion")]
+    desired: String,
+    objects: Vec<IgnoredAny>,
+}
+
+impl Batch {
+    /// `conversion of 3 objects to g.io/v2`.
+    fn text(&self) -> String {
+        let objects = match self.objects.len() {
+            1 => "1 object".to_owned(),
+            count => format!("{count} objects"),
+        };
+        format!("conversion of {objects} to {}", self.desired)
+    }
+}
+
 impl Review<'_> {
+    /// What is no request, or no batch, is not shown at all.
+    fn asked(&self) -> Asked {
+        let (text, key) = (self.question.text(), &self.question.key);
+        if self.question.is_admission() {
+            let asked: Admission = serde_json::from_str(text).unwrap_or_default();
+            let kind = Gvk::new(&asked.kind.group, &asked.kind.version, &asked.kind.kind);
+            return Asked {
+                text: asked.text(&kind),
+                key: asked.key(key),
+                kind,
+            };
+        }
+        let batch: Batch = serde_json::from_str(text).unwrap_or_default();
+        let conversion = self.live.description().conversion(&self.question.name);
+        let kind = conversion.map(|of| Gvk::from_api_version(&batch.desired, &of.kind));
+        Asked {
+            text: batch.text(),
+            kind: kind.unwrap_or_else(|| Gvk::new("", "", "")),
+            key: key.clone(),
+        }
+    }
+
     fn record(&self, key: ObjectName, act: Act, result: TurnResult) -> TurnRecord {
         let took = self.began.elapsed();
         TurnRecord {
             origin: Arc::new(Origin {
                 controller: self.label.into(),
-                kind: admission_kind(),
+                kind: self.question.kind.clone(),
                 field_manager: String::new(),
                 finalizer: None,
                 generation: self.live.number,
@@ -181,12 +235,15 @@ mod tests {
     fn what_was_asked_is_told_without_the_object() {
         let text = r#"{"uid":"u","operation":"CREATE","name":"x","subResource":"eviction",
             "kind":{"group":"","version":"v1","kind":"Pod"},"object":{"data":"hunter22"}}"#;
-        let asked: Asked = serde_json::from_str(text).unwrap();
+        let asked: Admission = serde_json::from_str(text).unwrap();
         let (pod, review) = (Gvk::new("", "v1", "Pod"), ObjectName::new(Some("n"), "u"));
         assert_eq!(asked.text(&pod), "CREATE of eviction of Pod.v1");
         assert_eq!(asked.key(&review).to_string(), "n/x");
-        let unnamed: Asked = serde_json::from_str(r#"{"operation":"CREATE"}"#).unwrap();
+        let unnamed: Admission = serde_json::from_str(r#"{"operation":"CREATE"}"#).unwrap();
         assert_eq!(unnamed.text(&pod), "CREATE of Pod.v1");
         assert_eq!(unnamed.key(&review).to_string(), "n/u");
+        let text = r#"{"desiredAPIVersion":"g.io/v2","objects":[{"a":"hunter22"},{}]}"#;
+        let batch: Batch = serde_json::from_str(text).unwrap();
+        assert_eq!(batch.text(), "conversion of 2 objects to g.io/v2");
     }
 }

@@ -8,14 +8,11 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use vmhost_core::description::webhook::WebhookType;
 use vmhost_core::{Description, Effect, Next, Outcome};
-use vmhost_webhook::{Unanswered, Verdict};
+use vmhost_webhook::{Converted, Unanswered, Verdict};
 
 /// The effects that answer reviews.
 const ADMISSION: &str = "admission";
 const CONVERSION: &str = "conversion";
-
-/// Converted objects, in the order of the question.
-pub struct Converted(pub Vec<Box<RawValue>>);
 
 /// An answer to a review.
 pub(super) trait Answered {
@@ -107,11 +104,11 @@ pub fn admission(
     })
 }
 
-/// What the conversion of this name made of the objects.
-pub fn conversion(_: &Description, _: &str, outcome: Outcome) -> Result<Converted, Unanswered> {
+/// What a conversion made of the objects, not checked yet.
+pub fn conversion(outcome: Outcome) -> Result<Vec<Box<RawValue>>, Unanswered> {
     let answer: Conversion = answer(CONVERSION, outcome)?;
     match (answer.converted_objects, answer.failed) {
-        (Some(objects), None) => Ok(Converted(objects)),
+        (Some(objects), None) => Ok(objects),
         (None, Some(reason)) => Err(failed(reason)),
         _ => Err(failed(
             "its answer must hold either `convertedObjects` or `failed`",

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
-use vmhost_cluster::{AccessReviews, Error, Reader};
+use vmhost_cluster::{AccessReviews, Connection, Error, Reader};
 use vmhost_core::{Description, Gvk};
 
 use crate::deploy::slot::Slot;
@@ -58,6 +58,29 @@ pub(crate) async fn at_start(
             not_asked(plugin, &error);
             Vec::new()
         }
+    }
+}
+
+/// Checks a plugin that begins to work in a member, and logs its missing rights there.
+pub(crate) async fn in_member(
+    connection: &Connection,
+    member: &str,
+    description: &Description,
+    options: &Options,
+) {
+    let plugin = &description.name;
+    let (reader, reviews) = (connection.reader(), connection.access_reviews());
+    let needs = needs(description, options);
+    match missing(&reader, &reviews, description, &needs).await {
+        Ok(missing) if missing.is_empty() => {}
+        Ok(missing) => tracing::warn!(
+            plugin,
+            member,
+            "the plugin {plugin} lacks {} in the cluster {member}; work that needs them waits until they are granted\n{}",
+            count(&missing),
+            report(plugin, &missing)
+        ),
+        Err(error) => not_asked(plugin, &error),
     }
 }
 

@@ -67,9 +67,8 @@ pub(crate) fn under(description: &Description, terms: &Terms) -> Description {
     description
 }
 
-/// Returns the part of a description that concerns the host's own cluster. Controllers in members
-/// need their rights there, where a missing one shows when it is used. If all controllers are in
-/// members, no effect is written at home.
+/// Returns the part of a description that concerns the host's own cluster. If all controllers are
+/// in members, no effect is written at home.
 pub(crate) fn at_home(description: &Description) -> Description {
     let mut description = description.clone();
     let has_some = !description.controllers.is_empty();
@@ -79,6 +78,19 @@ pub(crate) fn at_home(description: &Description) -> Description {
     if has_some && description.controllers.is_empty() {
         description.permissions.clear();
     }
+    description
+}
+
+/// Returns the part of a description that concerns a member in which the controllers of these names
+/// work.
+pub(crate) fn in_member(description: &Description, controllers: &[&str]) -> Description {
+    let mut description = description.clone();
+    let works = |name: &str| controllers.contains(&name);
+    description.controllers.retain(|of| works(&of.name));
+    // Reviews, the Secrets of headers and definitions are home's.
+    description.webhooks.clear();
+    description.conversions.clear();
+    description.http.clear();
     description
 }
 

@@ -30,8 +30,12 @@ pub(crate) struct Member {
     labels_text: String,
     /// Cancelled when the cluster is left.
     gone: CancellationToken,
+    /// Whether it is the host's own cluster, which an object names too.
+    pub(crate) is_home: bool,
     /// Whether its name may stand for another cluster by now.
     in_doubt: AtomicBool,
+    /// Whether a write of another cluster's turn had no answer since the last look at the cluster.
+    is_silent: AtomicBool,
 }
 
 /// The reason why a write was not sent.
@@ -47,7 +51,7 @@ enum Fenced {
 
 impl Member {
     /// A member of this name.
-    pub(crate) fn new(name: &str, labels: &Labels) -> Arc<Self> {
+    pub(crate) fn new(name: &str, labels: &Labels, is_home: bool) -> Arc<Self> {
         static LAST: AtomicU64 = AtomicU64::new(0);
         Arc::new(Self {
             number: LAST.fetch_add(1, Ordering::Relaxed) + 1,
@@ -56,7 +60,9 @@ impl Member {
             labels_text: serde_json::to_string(labels).unwrap_or_default(),
             labels: labels.clone(),
             gone: CancellationToken::new(),
+            is_home,
             in_doubt: AtomicBool::new(false),
+            is_silent: AtomicBool::new(false),
         })
     }
 
@@ -78,6 +84,21 @@ impl Member {
     /// Leaves the cluster: its workers end, and no write to it is sent any more.
     pub(crate) fn leave(&self) {
         self.gone.cancel();
+    }
+
+    /// The number of the cluster if it is another one than the host's own.
+    pub(crate) fn apart(&self) -> Option<u64> {
+        (!self.is_home).then_some(self.number)
+    }
+
+    /// Notes that the cluster answers, or that a write had no answer.
+    pub(crate) fn answers(&self, answers: bool) {
+        self.is_silent.store(!answers, Ordering::Relaxed);
+    }
+
+    /// Returns whether a write had no answer, and no look at the cluster has found it well since.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.is_silent.load(Ordering::Relaxed)
     }
 
     /// Holds writes back, or lets them go on: while it is in doubt, the name of this cluster may
@@ -111,7 +132,7 @@ mod tests {
 
     #[tokio::test]
     async fn after_it_was_left_nothing_runs_and_nothing_is_written() {
-        let member = Member::new("east", &Labels::new());
+        let member = Member::new("east", &Labels::new(), false);
         assert!(member.fence().is_ok());
         member.leave();
         member.run(std::future::pending()).await;
@@ -123,7 +144,7 @@ mod tests {
 
     #[test]
     fn while_it_is_in_doubt_nothing_is_written() {
-        let member = Member::new("east", &Labels::new());
+        let member = Member::new("east", &Labels::new(), false);
         member.doubt(true);
         let error = member.fence().unwrap_err();
         assert!(!error.maybe_applied());
@@ -136,8 +157,12 @@ mod tests {
     #[test]
     fn each_engagement_is_another_member() {
         let labels = Labels::from([("env".to_owned(), "prod".to_owned())]);
-        let (one, other) = (Member::new("east", &labels), Member::new("east", &labels));
+        let (one, other) = (
+            Member::new("east", &labels, false),
+            Member::new("east", &labels, true),
+        );
         assert_ne!(one.number, other.number);
+        assert_eq!((one.apart(), other.apart()), (Some(one.number), None));
         assert_eq!(one.setting("vmhost/cluster").as_deref(), Some("east"));
         let text = one.setting("vmhost/cluster-labels");
         assert_eq!(text.as_deref(), Some(r#"{"env":"prod"}"#));

@@ -26,6 +26,8 @@ pub struct ClusterState {
     pub about: String,
     /// Where it was found: `Cluster.v1.openapi.example.com east`.
     pub found: String,
+    /// Whether it is the host's own cluster, known under this name too.
+    pub home: bool,
 }
 
 /// The members of a host.
@@ -62,7 +64,15 @@ impl Sites {
 
     /// The state of each cluster that was found, by name.
     pub(crate) fn states(&self) -> Vec<ClusterState> {
-        self.told.lock().values().cloned().collect()
+        let engaged = self.engaged();
+        let mut homes = engaged.iter().filter(|site| site.member.is_home);
+        let home = homes.next().map(|site| site.member.name.clone());
+        let told = self.told.lock();
+        let states = told.values().map(|state| ClusterState {
+            home: home.as_deref() == Some(&*state.name),
+            ..state.clone()
+        });
+        states.collect()
     }
 
     /// Returns whether the cluster of this name works.
@@ -91,6 +101,7 @@ impl Sites {
                     since: Timestamp::now().to_string(),
                     about: about.to_owned(),
                     found: found.to_owned(),
+                    home: false,
                 };
                 told.insert(name.to_owned(), state);
                 true

@@ -16,7 +16,7 @@ use crate::canary::Canary;
 use crate::journal::record::{Acts, Answer, AnswerEnd};
 use crate::rights::access::Required;
 use crate::turn::decide::Ended;
-use crate::turn::verdict::{Stop, Verdict, judge, refusal};
+use crate::turn::verdict::{Stop, Verdict, judge, refusal, wait};
 use crate::turn::{Desk, Turn};
 
 pub mod carrier;
@@ -133,7 +133,7 @@ impl Effects {
         };
         let place = Own {
             generation,
-            member,
+            member: turn.desk.branch.as_ref().and_then(|of| of.member.apart()),
             object: turn.object.as_ref(),
         };
         let owned = owners::check(&place, &effects, &keys);
@@ -176,7 +176,7 @@ fn owned_there(turn: &Turn, placed: &[Option<Placed>]) -> Result<(), Refused> {
         };
         let place = Own {
             generation: &turn.desk.seated,
-            member: placed.member.as_ref().map(|member| member.number),
+            member: placed.member.as_ref().and_then(|member| member.apart()),
             object: turn.object.as_ref().filter(|_| placed.is_here),
         };
         let (effect, key) = (slice::from_ref(&placed.effect), Some(placed.key.clone()));
@@ -395,7 +395,7 @@ async fn write_one(
             };
             let stop = (verdict != Verdict::Done).then(|| Stop {
                 verdict,
-                wait: unwritten.error.retry_after(),
+                wait: wait(&unwritten.error, turn.desk.branch.is_some()),
                 refusal,
                 what,
                 required: unwritten.required,

@@ -113,6 +113,19 @@ pub(crate) fn judge(effect: &Effect, primary: bool, error: &Error) -> Verdict {
     }
 }
 
+/// How long a key waits at least after a write that could not be sent to a member.
+pub const UNREACHED: Duration = Duration::from_secs(1);
+
+/// How long a key waits at least after this error of a write: as long as the server asks for, and a
+/// moment if a member cannot be reached. All keys of such a cluster fail at once: their calls and
+/// log lines would hold up the other clusters.
+pub fn wait(error: &Error, is_member: bool) -> Duration {
+    match error {
+        Error::NotSent(_) if is_member => UNREACHED,
+        _ => error.retry_after(),
+    }
+}
+
 /// Returns the JSON patch if it could not be applied: a `test` failed, or a path is missing.
 /// Validation errors are answered with 422 too, but they name their causes.
 fn misfit<'a>(effect: &'a Effect, code: u16, causes: &[StatusCause]) -> Option<&'a Patch> {

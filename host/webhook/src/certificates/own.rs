@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use vmhost_cluster::{OneSecret, SecretContent};
 
 use super::authority::Leaf;
-use super::rotation::{Kept, LOOK};
+use super::rotation::{Held, Kept, LOOK};
 use super::shown::Shown;
 use crate::error::Error;
 
@@ -45,12 +45,12 @@ impl Own {
     /// Reads the Secret if it is time to, takes the next step of a rotation, and shows a leaf of
     /// the authority that signs now.
     ///
-    /// `everywhere` returns whether all objects that register webhooks hold a bundle. They must
-    /// have been read before this call. A host patches them by what it found in the Secret
-    /// afterwards, so that it never takes out an authority that is already announced.
+    /// `held` returns whether all objects that register webhooks hold a bundle. They must have been
+    /// read before this call. A host patches them by what it found in the Secret afterwards, so
+    /// that it never takes out an authority that is already announced.
     pub async fn look(
         &mut self,
-        everywhere: &(dyn Fn(&str) -> bool + Sync),
+        held: &(dyn Fn(&str) -> Held + Sync),
         shown: &Shown,
         now: Timestamp,
     ) -> Result<(), Error> {
@@ -61,12 +61,12 @@ impl Own {
             Some(known) => {
                 now.duration_since(known.read_at) >= LOOK
                     || known.kept.next.is_some()
-                    || !everywhere(&known.kept.bundle())
+                    || held(&known.kept.bundle()) == Held::NotEverywhere
             }
         };
         if is_due {
             let (mut kept, content) = self.read(now).await?;
-            if let Some(turned) = kept.turned(everywhere(&kept.bundle()), now)? {
+            if let Some(turned) = kept.turned(held(&kept.bundle()), now)? {
                 let data = self.values(&turned)?;
                 match self.secret.replace(&content, &data).await {
                     Ok(_) => kept = turned,

@@ -29,6 +29,17 @@ const BUNDLE: &str = "ca.crt";
 /// The Secret's key with all that is kept.
 const STATE: &str = "state.json";
 
+/// Whether everything that registers webhooks holds a bundle, as far as one host can tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Held {
+    /// All objects hold it.
+    Everywhere,
+    /// At least one object lacks it.
+    NotEverywhere,
+    /// None is known to lack it, and at least one could not be read.
+    Unknown,
+}
+
 /// All that the Secret keeps.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -105,10 +116,9 @@ impl Kept {
         all.concat()
     }
 
-    /// Takes the next step of a rotation. `everywhere` says whether everything that registers
-    /// webhooks holds [`Kept::bundle`]. Returns what is to be kept instead; `None` if nothing
-    /// changes.
-    pub fn turned(&self, everywhere: bool, now: Timestamp) -> Result<Option<Kept>, Error> {
+    /// Takes the next step of a rotation. `held` is about [`Kept::bundle`]. Returns what is to be
+    /// kept instead; `None` if nothing changes.
+    pub fn turned(&self, held: Held, now: Timestamp) -> Result<Option<Kept>, Error> {
         let mut kept = self.clone();
         kept.old.retain(|old| old.trusted_until.0 > now);
         kept.next = match kept.next.take() {
@@ -118,10 +128,11 @@ impl Kept {
             }),
             None => None,
             Some(mut next) => {
-                next.everywhere_since = match next.everywhere_since {
-                    _ if !everywhere => None,
-                    None => Some(Moment(now)),
-                    since => since,
+                next.everywhere_since = match (held, next.everywhere_since) {
+                    (Held::NotEverywhere, _) => None,
+                    (Held::Everywhere, None) => Some(Moment(now)),
+                    // A host that cannot read an object does not take back what others saw.
+                    (_, since) => since,
                 };
                 let is_settled = next
                     .everywhere_since

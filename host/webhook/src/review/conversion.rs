@@ -67,6 +67,11 @@ struct Status<'a> {
     message: Option<&'a str>,
 }
 
+/// Objects that were converted: in the order and number of those before, in the desired version,
+/// each with the metadata that a conversion must not change.
+#[derive(Debug)]
+pub struct Converted(Vec<Box<RawValue>>);
+
 /// The members of an object, each as its text.
 type Members<'a> = BTreeMap<String, &'a RawValue>;
 
@@ -146,13 +151,31 @@ pub(crate) fn batches(objects: Vec<Box<RawValue>>) -> Vec<Vec<Box<RawValue>>> {
     batches
 }
 
+impl Converted {
+    /// Checks what became of these objects. The error says what is wrong, for the policy's author.
+    pub fn check(
+        objects: &[Box<RawValue>],
+        converted: &[Box<RawValue>],
+        desired: &str,
+    ) -> Result<Self, String> {
+        let (given, made) = (objects.len(), converted.len());
+        if given != made {
+            return Err(format!("{made} objects came back for {given}"));
+        }
+        let pairs = objects.iter().zip(converted);
+        let restored = pairs.map(|(from, to)| restore(from, to, desired));
+        restored.collect::<Result<_, _>>().map(Self)
+    }
+
+    /// Returns the objects.
+    pub(crate) fn into_objects(self) -> Vec<Box<RawValue>> {
+        self.0
+    }
+}
+
 /// Checks what became of an object, and gives it the metadata that a conversion must not change.
 /// The error says what is wrong, for the policy's author.
-pub(crate) fn restore(
-    from: &RawValue,
-    to: &RawValue,
-    desired: &str,
-) -> Result<Box<RawValue>, String> {
+fn restore(from: &RawValue, to: &RawValue, desired: &str) -> Result<Box<RawValue>, String> {
     let unreadable =
         |which: &'static str| move |error: serde_json::Error| format!("{which} object: {error}");
     let before: Members<'_> =

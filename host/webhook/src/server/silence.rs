@@ -8,14 +8,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 /// The requests of one connection. Cheap to clone.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(super) struct Requests(Arc<Counts>);
 
-#[derive(Default)]
 struct Counts {
+    made: Instant,
     begun: AtomicU64,
     ended: AtomicU64,
+    /// When the last request ended, in microseconds since `made`.
+    last: AtomicU64,
 }
 
 /// A request that is being answered.
@@ -24,8 +28,18 @@ pub(super) struct InFlight(Requests);
 impl Requests {
     /// Counts a request until the guard is dropped.
     pub fn begin(&self) -> InFlight {
-        self.0.begun.fetch_add(1, Ordering::Relaxed);
+        self.0.begun.fetch_add(1, Ordering::AcqRel);
         InFlight(self.clone())
+    }
+
+    /// Returns since when nothing has been asked; `None` while a request is in flight.
+    pub fn rest_since(&self) -> Option<Instant> {
+        let counts = &self.0;
+        // In this order: a request that begins in between counts as one in flight.
+        let ended = counts.ended.load(Ordering::Acquire);
+        let begun = counts.begun.load(Ordering::Acquire);
+        let last = Duration::from_micros(counts.last.load(Ordering::Relaxed));
+        (begun == ended).then(|| counts.made + last)
     }
 
     /// Resolves after a `period` without a request, at the latest when two have passed.
@@ -43,15 +57,29 @@ impl Requests {
     }
 }
 
+impl Default for Requests {
+    fn default() -> Self {
+        Self(Arc::new(Counts {
+            made: Instant::now(),
+            begun: AtomicU64::new(0),
+            ended: AtomicU64::new(0),
+            last: AtomicU64::new(0),
+        }))
+    }
+}
+
 impl Drop for InFlight {
     fn drop(&mut self) {
-        self.0.0.ended.fetch_add(1, Ordering::Relaxed);
+        let counts = &self.0.0;
+        let last = counts.made.elapsed().as_micros() as u64;
+        counts.last.store(last, Ordering::Relaxed);
+        counts.ended.fetch_add(1, Ordering::AcqRel);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use tokio::time::{Instant, timeout};
+    use tokio::time::timeout;
 
     use super::*;
 

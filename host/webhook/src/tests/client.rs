@@ -25,6 +25,9 @@ use crate::{Metrics, Policy, Server, Shown};
 /// The trace of each request.
 pub(super) const TRACEPARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
+/// How many connections a host of a test serves at once, if the test is not about that.
+const PLACES: usize = 100;
+
 /// A running server on loopback.
 pub(super) struct Host {
     server: Option<Server>,
@@ -53,24 +56,33 @@ impl Host {
     }
 
     pub fn start_counted(policy: impl Policy, registry: &Registry) -> Host {
-        let mut host = Host::create(policy, registry);
+        let mut host = Host::create(policy, registry, PLACES);
+        host.renew();
+        host
+    }
+
+    /// A host that serves this many connections at once.
+    pub fn start_with_places(policy: impl Policy, places: usize) -> Host {
+        let mut host = Host::create(policy, &Registry::new(), places);
         host.renew();
         host
     }
 
     pub fn start_without_certificate(policy: impl Policy) -> Host {
-        let mut host = Host::create(policy, &Registry::new());
+        let mut host = Host::create(policy, &Registry::new(), PLACES);
         host.trusted = Authority::make(Timestamp::now()).unwrap().certificate;
         host
     }
 
-    fn create(policy: impl Policy, registry: &Registry) -> Host {
+    fn create(policy: impl Policy, registry: &Registry, places: usize) -> Host {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         let listener = TcpListener::from_std(listener).unwrap();
         let shown = Arc::new(Shown::default());
         let metrics = Metrics::new(registry).unwrap();
-        let server = Server::start(listener, shown.clone(), Arc::new(policy), metrics).unwrap();
+        let policy = Arc::new(policy);
+        let server = Server::with_places(listener, shown.clone(), policy, metrics, places);
+        let server = server.unwrap();
         Host {
             port: server.address().port(),
             server: Some(server),
@@ -90,6 +102,11 @@ impl Host {
 
     pub fn take(&mut self) -> Server {
         self.server.take().unwrap()
+    }
+
+    /// Connects, and sends nothing.
+    pub async fn plain(&self) -> TcpStream {
+        TcpStream::connect(("127.0.0.1", self.port)).await.unwrap()
     }
 
     /// Connects over TLS and offers these protocols.

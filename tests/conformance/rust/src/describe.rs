@@ -1,7 +1,7 @@
 //! The description in `../../description.json`, with the SDK's builders.
 
 use serde_json::json;
-use vmhost_plugin::{Controller, Conversion, Description, Kind, Map, Operation, Permission, Predicates, Rule, Verb, Watch, Webhook};
+use vmhost_plugin::{Controller, Conversion, Description, HttpGrant, Kind, Map, Operation, Permission, Predicates, Rule, Verb, Watch, Webhook};
 
 pub const CASE: Kind = Kind::new("conformance.vmhost.dev", "v1", "Case");
 pub const CONFIG_MAP: Kind = Kind::core("v1", "ConfigMap");
@@ -50,6 +50,8 @@ pub fn description() -> Description {
         .permission(Permission::new(CASE, &[Verb::Patch]))
         .permission(Permission::new(CASE, &[Verb::Patch]).subresource("status").namespace("default").optional())
         .permission(Permission::new(CONFIG_MAP, &[Verb::Create, Verb::Patch, Verb::Delete]))
+        .http(api())
+        .http(HttpGrant::new("*.example.com"))
         .install(json!({
             "apiVersion": "apiextensions.k8s.io/v1",
             "kind": "CustomResourceDefinition",
@@ -64,6 +66,18 @@ pub fn description() -> Description {
                 "limit": {"type": "integer", "minimum": 1, "default": 10},
             },
         }))
+}
+
+fn api() -> HttpGrant {
+    HttpGrant::new("api.example.com")
+        .port(8080)
+        .plain_http()
+        .methods(&["GET", "POST"])
+        .path_prefix("/v1")
+        .header_from_secret("Authorization", "Bearer ", ("default", "api", "token"))
+        .header_from_setting("X-Tenant", "", "tenant")
+        .url_setting("url")
+        .allow_private()
 }
 
 fn guard() -> Webhook {

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use vmhost_plugin::{
-    Batch, Change, Description, Error, MapRequest, Next, ObjectName, Outcome, Patch, Policy, Request, Result, Review, Verdict,
+    Batch, Change, Description, Error, HttpError, HttpRequest, MapRequest, Next, ObjectName, Outcome, Patch, Policy, Request, Result, Review, Verdict,
 };
 
 mod describe;
@@ -48,6 +48,8 @@ impl Policy for Conformance {
         match spec.case.as_str() {
             "" | "echo" => answer(request, echo(request)),
             "effects" => effects::all(),
+            "in-cluster" => effects::in_clusters(),
+            "http" => answer(request, http()?),
             "get" => answer(request, reads::get()?),
             "get-many" => answer(request, reads::get_many()?),
             "list" => answer(request, reads::list()?),
@@ -118,6 +120,19 @@ fn next(case: &str) -> Option<Outcome> {
         "next-finalized" => Outcome::finalized(),
         _ => return None,
     })
+}
+
+fn http() -> Result<Value> {
+    let request = HttpRequest::post("http://api.example.com:8080/v1/machines").header("content-type", "application/json");
+    let made = request.header("x-case", "http").body(r#"{"n":"☃"}"#).send()?;
+    let error = HttpRequest::get("https://denied.example.com/").send().err().map(|error| match error {
+        HttpError::Denied(_) => "denied",
+        HttpError::Invalid(_) => "invalid",
+        HttpError::NotSent(_) => "not-sent",
+        HttpError::NoAnswer(_) => "no-answer",
+        HttpError::TooLarge(_) => "too-large",
+    });
+    Ok(json!({"status": made.status(), "type": made.header("content-type"), "body": made.text(), "error": error}))
 }
 
 fn log() {

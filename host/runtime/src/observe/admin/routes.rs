@@ -11,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
 use vmhost_cluster::KindNames;
-use vmhost_core::description::admission_kind;
+use vmhost_core::description::{admission_kind, conversion_kind};
 use vmhost_core::{Description, Gvk, ObjectName};
 
 use super::asked::{Refused, wanted, wanted_of};
@@ -193,16 +193,22 @@ impl Host {
             let reads_sensitive = handled.iter().any(|kind| redact.concerns(kind));
             drop(handled);
             let description = generation.description();
-            let webhooks = description.webhooks.iter();
-            controllers.extend(webhooks.map(|webhook| Keyed {
-                controller: controller_label(&description.name, &webhook.name).into(),
+            let review = |name: &str, kind: Gvk, plural: &str, namespaced| Keyed {
+                controller: controller_label(&description.name, name).into(),
                 started: true,
-                kind: admission_kind(),
-                plural: "admissions".to_owned(),
+                kind,
+                plural: plural.to_owned(),
                 aliases: Aliases::default(),
-                namespaced: true,
+                namespaced,
                 reads_sensitive,
-            }));
+            };
+            let webhooks = description.webhooks.iter();
+            controllers
+                .extend(webhooks.map(|of| review(&of.name, admission_kind(), "admissions", true)));
+            let conversions = description.conversions.iter();
+            controllers.extend(
+                conversions.map(|of| review(&of.name, conversion_kind(), "conversions", false)),
+            );
             for (wired, _) in generation.everywhere() {
                 let controller = &wired.controller;
                 let kind = &controller.kind;

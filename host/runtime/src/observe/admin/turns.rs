@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use vmhost_core::ObjectName;
-use vmhost_core::description::admission_kind;
+use vmhost_core::description::{admission_kind, conversion_kind};
 use vmhost_engine::Settings;
 
 use super::asked::{Refused, meant, named, wanted};
@@ -195,7 +195,7 @@ impl Turns {
             "this vmhost keeps no records (--record-bytes 0)"
         } else if controllers
             .iter()
-            .all(|keyed| keyed.kind == admission_kind())
+            .all(|keyed| [admission_kind(), conversion_kind()].contains(&keyed.kind))
         {
             "this vmhost remembers only reviews that were denied or not answered, and `vmhost status` counts the others"
         } else if !running.leading {

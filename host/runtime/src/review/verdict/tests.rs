@@ -128,8 +128,8 @@ fn a_conversion_returns_objects_or_says_why_not() {
     let converted = |body: Value| {
         let effects = vec![other("conversion", &body)];
         let outcome = outcome(effects, Next::AwaitChange);
-        let converted = conversion(&description(), "c", outcome)?;
-        let texts = converted.0.iter().map(|object| object.get().to_owned());
+        let converted = conversion(outcome)?;
+        let texts = converted.iter().map(|object| object.get().to_owned());
         Ok::<Vec<String>, Unanswered>(texts.collect())
     };
     let objects = json!({"convertedObjects": [{"a": 1.0}, {}]});

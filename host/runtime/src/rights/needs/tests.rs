@@ -176,3 +176,19 @@ fn callers_are_reviewed_only_where_access_is_controlled() {
     assert_eq!(token, "create TokenReview: --metrics-access");
     assert_eq!(access, "create SubjectAccessReview: --metrics-access");
 }
+
+#[test]
+fn a_member_needs_what_works_there() {
+    let ticks = in_member(&app(), &["tick"]);
+    let needed = lines(&needs(&ticks, &Options::default()));
+    assert!(
+        needed.contains(&"watch Secret: controllers[0].reads[0]".to_owned())
+            && needed.contains(&"patch App/status: permissions[1]".to_owned())
+            && needed.contains(&"create Event: events".to_owned()),
+        "{needed:?}"
+    );
+    assert!(
+        !needed.iter().any(|line| line.contains("finalizer")),
+        "{needed:?}"
+    );
+}

@@ -15,7 +15,7 @@ use crate::deploy::slot::Generation;
 pub(super) struct Own<'a> {
     /// The generation with the controllers of the turn's plugin in all clusters.
     pub(super) generation: &'a Generation,
-    /// The number of the turn's cluster; `None` at home.
+    /// The number of the effect's cluster; `None` at home, also under another name.
     pub(super) member: Option<u64>,
     /// The turn's object.
     pub(super) object: Option<&'a Snapshot>,
@@ -77,7 +77,7 @@ fn elsewhere(own: &Own<'_>, owner: &OwnerReference<'_>, namespace: Option<&str>)
     }
     let everywhere = own.generation.everywhere().into_iter();
     let others = everywhere.filter(|(_, branch)| {
-        let member = branch.as_ref().map(|branch| branch.member.number);
+        let member = branch.as_ref().and_then(|branch| branch.member.apart());
         member != own.member
     });
     for (wired, branch) in others {

@@ -9,8 +9,8 @@ use vmhost_cluster::{Error, Written};
 use vmhost_core::{Effect, ObjectKey};
 
 use super::there::Reach;
-use super::writes::FencedWriter;
 use super::writes::guard::Guard;
+use super::writes::{FencedWriter, Unwritten};
 use crate::lead::Leadership;
 use crate::site::member::Member;
 use crate::site::sites::Sites;
@@ -31,11 +31,12 @@ pub(crate) struct Clusters {
 struct Unreached(Arc<str>);
 
 impl Clusters {
-    /// The writer of a member. One that is known not to answer has none: it would hold up a worker
-    /// of another cluster.
+    /// The writer of a member. One that is known not to answer, or did not answer the last write,
+    /// has none until a look finds it well: it would hold up a worker of another cluster.
     fn writer(&self, member: &Arc<Member>) -> Result<FencedWriter, Error> {
         let site = self.sites.of(member.number);
-        let Some(site) = site.filter(|_| self.sites.is_up(&member.name)) else {
+        let is_well = self.sites.is_up(&member.name) && !member.is_silent();
+        let Some(site) = site.filter(|_| is_well) else {
             let unreached = Unreached(member.name.clone());
             return Err(Error::NotSent(Box::new(unreached)));
         };
@@ -54,13 +55,19 @@ impl Reach for Clusters {
         manager: &'a str,
     ) -> BoxFuture<'a, Result<Written, Error>> {
         Box::pin(async move {
-            let member = match member {
+            let there = match member {
                 Some(member) => Some(self.writer(member)?),
                 None => None,
             };
-            let writer = member.as_ref().unwrap_or(&self.home);
+            let writer = there.as_ref().unwrap_or(&self.home);
             let written = writer.carry_out(effect, key, guard, manager, false).await;
-            written.map_err(|unwritten| unwritten.error)
+            written.map_err(|Unwritten { error, .. }| {
+                let has_no_answer = matches!(error, Error::Timeout(_) | Error::Network(_));
+                if let Some(member) = member.filter(|_| has_no_answer) {
+                    member.answers(false);
+                }
+                error
+            })
         })
     }
 }

@@ -22,7 +22,7 @@ use crate::elsewhere::{self, Elsewhere};
 use crate::journal::record::{Answer, AnswerEnd};
 use crate::rights::access::Required;
 use crate::site::member::Member;
-use crate::turn::verdict::{Stop, Verdict, judge, refusal};
+use crate::turn::verdict::{Stop, UNREACHED, Verdict, judge, refusal, wait};
 
 /// Writes to each cluster of the host.
 pub(crate) trait Reach: Send + Sync {
@@ -71,9 +71,13 @@ impl Misplaced {
     }
 
     fn stop(self, index: usize) -> Stop {
+        let wait = match self.verdict {
+            Verdict::Retry => UNREACHED,
+            _ => Duration::ZERO,
+        };
         Stop {
             verdict: self.verdict,
-            wait: Duration::ZERO,
+            wait,
             refusal: Refusal {
                 effect: index as u32,
                 code: self.code,
@@ -218,7 +222,7 @@ pub(super) async fn write(
             };
             let stop = (verdict != Verdict::Done).then(|| Stop {
                 verdict,
-                wait: error.retry_after(),
+                wait: wait(&error, member.is_some()),
                 refusal,
                 what,
                 required: Required::default(),

@@ -326,7 +326,7 @@ mod tests {
         };
         let connection = Connection::local(serve, "a server in this process");
         let resources = Arc::new(Resources::new(connection.reader()));
-        let [own, other] = ["own", "other"].map(|name| Member::new(name, &Labels::new()));
+        let [own, other] = ["own", "other"].map(|name| Member::new(name, &Labels::new(), false));
         let to = |member: &Arc<Member>| {
             let writer = connection.writer();
             let writer = FencedWriter::new(resources.clone(), writer, Leadership::alone());

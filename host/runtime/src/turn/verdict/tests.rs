@@ -194,3 +194,23 @@ fn a_patch_that_does_not_fit_names_its_paths() {
     json.kind = PatchType::Merge;
     assert_eq!(told(&Effect::Patch(json)), "m");
 }
+
+#[test]
+fn a_key_waits_for_what_the_server_asks_and_a_moment_for_a_member_that_is_not_reached() {
+    let unsent = || Error::NotSent("no connection".into());
+    assert_eq!(wait(&unsent(), true), UNREACHED);
+    assert_eq!(wait(&unsent(), false), Duration::ZERO);
+    let Error::Refused(mut busy) = status(429, "TooManyRequests", None) else {
+        panic!()
+    };
+    busy.retry_after = Some(Duration::from_secs(7));
+    let busy = Error::Refused(busy);
+    for is_member in [true, false] {
+        assert_eq!(wait(&busy, is_member), Duration::from_secs(7));
+        assert_eq!(
+            wait(&Error::Timeout(UNREACHED), is_member),
+            Duration::ZERO,
+            "the turn has waited"
+        );
+    }
+}

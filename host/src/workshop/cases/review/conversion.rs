@@ -59,8 +59,7 @@ async fn convert(
     let question = Question::conversion(&asking.name, UID, desired, &texts);
     let outcome = asking.call(&question).await;
     let outcome = outcome.map_err(|error| error.to_string())?;
-    let converted = verdict::conversion(asking.plugin.description(), &asking.name, outcome);
-    let converted = converted.map_err(|error| error.to_string())?.0;
+    let converted = verdict::conversion(outcome).map_err(|error| error.to_string())?;
     let objects: Result<Vec<Value>, _> = converted
         .iter()
         .map(|object| serde_json::from_str(object.get()))

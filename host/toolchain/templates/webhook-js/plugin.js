@@ -1,0 +1,19 @@
+// The policy of __name__: a __kind__ is stored only if its `spec.who` names somebody.
+
+import { allow, deny, plugin } from "@vmhost/plugin";
+
+const RULE = { apiGroups: ["__group__"], apiVersions: ["__version__"], resources: ["__plural__"], operations: ["CREATE", "UPDATE"] };
+
+export const controller = plugin({
+  description: {
+    name: "__name__",
+    version: "0.1.0",
+    webhooks: [{ name: "who", type: "validating", rules: [RULE] }],
+  },
+
+  /** One review: reads what would be stored, returns whether it may be. */
+  admit({ object }) {
+    if (object === null) return allow(); // a deletion
+    return object.spec?.who ? allow() : deny("spec.who must name somebody");
+  },
+});
