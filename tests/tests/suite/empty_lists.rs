@@ -1,4 +1,5 @@
-//! Lists with nothing in them that Go prints as null: both servers do, and nobody owns them.
+//! Lists with nothing in them and times that are not set, which Go prints as null: both servers do,
+//! and nobody owns them.
 
 use anyhow::{Context, Result, ensure};
 use http::Method;
@@ -38,6 +39,11 @@ async fn empty_lists_are_null(server: &TestServer) -> Result<()> {
             format!("api/v1/namespaces/{namespace}/limitranges"),
             json!({ "spec": {} }),
             &["/spec/limits"],
+        ),
+        (
+            format!("api/v1/namespaces/{namespace}/events"),
+            json!({ "involvedObject": { "namespace": namespace } }),
+            &["/eventTime", "/firstTimestamp", "/lastTimestamp"],
         ),
         (
             "apis/storage.k8s.io/v1/csinodes".to_owned(),

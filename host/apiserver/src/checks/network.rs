@@ -82,6 +82,12 @@ fn service(of: &Value, told: &mut Told<'_>) {
             );
         }
     }
+    let is_open = kind != "ClusterIP" || list(of, "externalIPs").next().is_some();
+    if !text(of, "externalTrafficPolicy").is_empty() && !is_open {
+        let policy = &of["externalTrafficPolicy"];
+        let why = "may only be set for externally-accessible services";
+        told.invalid("externalTrafficPolicy", policy, why);
+    }
     for (at, ip) in list(of, "externalIPs") {
         told.ip(&format!("externalIPs[{at}]"), ip);
     }

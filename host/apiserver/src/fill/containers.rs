@@ -12,8 +12,7 @@ use vmhost_schema::billionths;
 use crate::meta::check::{LABEL_RULE, is_label, is_subdomain};
 use crate::status::{Cause, FORBIDDEN, INVALID, NOT_SUPPORTED, REQUIRED, cause};
 
-/// No container is looked at after so many faults, since a body has room for a hundred thousand of
-/// each.
+/// Nothing is looked at after so many faults, since a body has room for a hundred thousand.
 const MOST: usize = 1000;
 const DUPLICATE: &str = "FieldValueDuplicate";
 const NOT_FOUND: &str = "FieldValueNotFound";
@@ -33,6 +32,9 @@ pub(super) fn faults(spec: &Value, path: &str, claimed: &[&str]) -> Vec<Cause> {
     let mut volumes: HashSet<&str> = claimed.iter().copied().collect();
     let mut own = HashSet::new();
     for (at, volume) in list(spec, "volumes") {
+        if causes.len() > MOST {
+            return causes;
+        }
         let field = format!("{path}.volumes[{at}].name");
         let name = named(volume, &field, &mut own, &mut causes);
         volumes.extend(name);
@@ -123,6 +125,9 @@ fn named<'a>(
 fn ports(container: &Value, here: &str, causes: &mut Vec<Cause>) {
     let mut names = HashSet::new();
     for (at, port) in list(container, "ports") {
+        if causes.len() > MOST {
+            return;
+        }
         let field = |name: &str| format!("{here}.ports[{at}].{name}");
         let name = port.get("name").and_then(Value::as_str);
         if let Some(name) = name.filter(|name| !name.is_empty() && !names.insert(*name)) {
@@ -142,6 +147,9 @@ fn ports(container: &Value, here: &str, causes: &mut Vec<Cause>) {
 fn mounts(container: &Value, here: &str, volumes: &HashSet<&str>, causes: &mut Vec<Cause>) {
     let mut paths = HashSet::new();
     for (at, mount) in list(container, "volumeMounts") {
+        if causes.len() > MOST {
+            return;
+        }
         let text = |name: &str| mount.get(name).and_then(Value::as_str);
         let field = |name: &str| format!("{here}.volumeMounts[{at}].{name}");
         if let Some(name) = text("name").filter(|name| !volumes.contains(name)) {

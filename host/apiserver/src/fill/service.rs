@@ -20,9 +20,11 @@ pub(super) fn default(new: &mut Value) {
         return;
     };
     let ports = spec.get_mut("ports").and_then(Value::as_array_mut);
-    for port in ports.into_iter().flatten() {
-        let same = json!({ "targetPort": port["port"] });
-        absent(port, &same);
+    for port in ports.into_iter().flatten().filter(|port| port.is_object()) {
+        let target = &port["targetPort"];
+        if target.is_null() || *target == 0 || *target == "" {
+            port["targetPort"] = port["port"].clone();
+        }
     }
     if spec["sessionAffinity"] == "ClientIP" {
         let three_hours =

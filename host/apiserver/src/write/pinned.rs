@@ -23,7 +23,8 @@ pub(super) fn changed(call: &Call<'_>, live: &Value, new: &Value) -> Vec<Cause> 
     }
     let (old, spec) = (&live["spec"], &new["spec"]);
     match call.target.kind.fill {
-        Fill::Pod if !same(old, spec) => pod(old, spec),
+        // What is no object is refused by the schema.
+        Fill::Pod if spec.is_object() && !same(old, spec) => pod(old, spec),
         Fill::Job => job(live, spec),
         Fill::Node => {
             let id = |of: &Value| of["providerID"].as_str().unwrap_or_default().to_owned();

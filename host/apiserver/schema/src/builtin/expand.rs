@@ -32,18 +32,26 @@ const REQUIRED: [(&str, &str); 2] = [
     ("io.k8s.api.core.v1.EphemeralContainer", "image"),
 ];
 
-/// By definition: the lists that Go prints as null when nothing is in them.
-pub(crate) const NULLS: [(&str, &[&str]); 12] = [
+/// By definition: the lists and times that Go prints as null when they are not set.
+pub(crate) const NULLS: [(&str, &[&str]); 14] = [
     (
         "io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerStatus",
         &["currentMetrics"],
     ),
     ("io.k8s.api.core.v1.ContainerImage", &["names"]),
+    (
+        "io.k8s.api.core.v1.Event",
+        &["eventTime", "firstTimestamp", "lastTimestamp"],
+    ),
     ("io.k8s.api.core.v1.LimitRangeSpec", &["limits"]),
     ("io.k8s.api.core.v1.ProjectedVolumeSource", &["sources"]),
     (
         "io.k8s.api.discovery.v1.EndpointSlice",
         &["endpoints", "ports"],
+    ),
+    (
+        "io.k8s.api.events.v1.Event",
+        &["deprecatedFirstTimestamp", "deprecatedLastTimestamp"],
     ),
     (
         "io.k8s.api.flowcontrol.v1.ResourcePolicyRule",
