@@ -79,6 +79,27 @@ async fn what_may_pass_is_tried_again(server: &TestServer) -> Result<()> {
     Ok(())
 }
 
+both_servers!(a_server_that_does_not_find_what_the_store_shows_is_asked_again);
+async fn a_server_that_does_not_find_what_the_store_shows_is_asked_again(
+    server: &TestServer,
+) -> Result<()> {
+    let proxy = server.proxy().await?;
+    let obey = Obey::start(server, proxy.kubeconfig()).await?;
+    // As while the server does not serve the kind. No event follows, since nothing was deleted.
+    refuse(&proxy, "there", 2, Refusal::not_found());
+    obey.order("there", json!({ "effects": [complete()] }))
+        .await?;
+    obey.vms
+        .until_one("there", "it is complete", |vm| vm.complete())
+        .await?;
+    let turns = obey.until_turns("there", 3).await?;
+    ensure!(
+        turns.iter().all(|turn| turn["attempt"] == 0),
+        "nobody's failure: {turns:?}"
+    );
+    Ok(())
+}
+
 both_servers!(what_cannot_pass_waits_for_a_change);
 async fn what_cannot_pass_waits_for_a_change(server: &TestServer) -> Result<()> {
     let proxy = server.proxy().await?;

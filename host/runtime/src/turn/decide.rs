@@ -20,6 +20,10 @@ use crate::turn::verdict::{Stop, Verdict};
 /// Maximum length of a plugin's message, in bytes.
 const MESSAGE: usize = 4096;
 
+/// The minimum wait after a write that did not find the key's own object, although the store shows
+/// it. If the object was deleted, the event wakes the key sooner.
+const MISSING: Duration = Duration::from_secs(1);
+
 /// How a turn ended.
 #[derive(Debug)]
 pub enum Ended {
@@ -180,7 +184,8 @@ fn refused(stop: Stop, known: Option<Failing>, limits: Limits) -> Decided {
                 format!("cannot {what}, nothing more to do: {message}"),
             )
         }
-        Verdict::Conflict | Verdict::Exists => collided(stop, known, limits),
+        Verdict::Conflict | Verdict::Exists => collided(stop, known, limits, Duration::ZERO),
+        Verdict::Missing => collided(stop, known, limits, MISSING),
         Verdict::Retry => {
             let note = format!("cannot {what}: {message}");
             let text = format!("cannot {what}, retrying: {message}");
@@ -213,10 +218,10 @@ fn refused(stop: Stop, known: Option<Failing>, limits: Limits) -> Decided {
     }
 }
 
-/// The decision after a collision: another writer changed an object that the plugin had not seen.
-/// This is no failure; the key is retried from the first step of the back-off. Too many collisions
-/// in a row are an error, which is reported once.
-fn collided(stop: Stop, known: Option<Failing>, limits: Limits) -> Decided {
+/// The decision after a collision: the plugin had not seen what the server has, since another writer
+/// was faster. This is no failure; the key is retried from the first step of the back-off, at least
+/// after this time. Too many collisions in a row are an error, which is reported once.
+fn collided(stop: Stop, known: Option<Failing>, limits: Limits, at_least: Duration) -> Decided {
     let (what, message) = (stop.what, stop.refusal.message.clone());
     let known = known.unwrap_or_default();
     let before = known.collisions;
@@ -228,7 +233,7 @@ fn collided(stop: Stop, known: Option<Failing>, limits: Limits) -> Decided {
     };
     if before < COLLISIONS {
         let decision = Decision::RateLimited {
-            at_least: Duration::ZERO,
+            at_least,
             not_before: stop.wait,
             anew: before == 0,
         };
@@ -237,8 +242,14 @@ fn collided(stop: Stop, known: Option<Failing>, limits: Limits) -> Decided {
     }
     let times = before + 1;
     let note = format!("cannot {what} for the {times}th time in a row: {message}");
-    let decided = retry(failing, stop.wait, &note, limits)
+    let mut decided = retry(failing, stop.wait, &note, limits)
         .or_logged(Level::WARN, || format!("{note}; retrying"));
+    if let Decision::RateLimited {
+        at_least: least, ..
+    } = &mut decided.decision
+    {
+        *least = at_least;
+    }
     if before == COLLISIONS && decided.report.is_none() {
         let reason = Report::COLLIDES;
         return decided.reported(Report { reason, note });

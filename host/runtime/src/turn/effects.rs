@@ -378,7 +378,10 @@ async fn write_one(
                 // out.
                 wrote.found(&key, &object);
             }
-            let verdict = judge(effect, primary, &unwritten.error);
+            let verdict = match judge(effect, primary, &unwritten.error) {
+                Verdict::Gone if wrote.is_shown(seen) => Verdict::Missing,
+                verdict => verdict,
+            };
             controller.metrics.effect(verb, verdict.label());
             if verdict == Verdict::Exists {
                 wrote.await_taken(&key);

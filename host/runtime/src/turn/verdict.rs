@@ -21,6 +21,9 @@ pub enum Verdict {
     /// The key's own object is gone, or another one has its name. There is nothing to do, since its
     /// event arrives or has arrived.
     Gone,
+    /// The server does not find the key's own object, but the store still shows it: its deletion is
+    /// on its way, or the server does not serve the kind at the moment. Look again.
+    Missing,
     /// The turn ends without an error, since nothing more can be done (the namespace is being
     /// deleted).
     Ended,
@@ -53,7 +56,7 @@ impl Verdict {
             Self::Exists => "exists",
             Self::NotLeading => "not_leading",
             Self::TakenBack => "taken_back",
-            Self::Retry | Self::Unauthorized => "retry",
+            Self::Retry | Self::Unauthorized | Self::Missing => "retry",
             Self::Forbidden | Self::Terminal => "refused",
         }
     }

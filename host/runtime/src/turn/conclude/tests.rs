@@ -99,6 +99,7 @@ async fn each_refusal_has_its_way_back() {
     for (verdict, back) in [
         (Verdict::Gone, None),
         (Verdict::Ended, None),
+        (Verdict::Missing, Some(ms(1000))),
         (Verdict::Conflict, Some(ms(5))),
         (Verdict::Exists, Some(ms(5))),
         (Verdict::Retry, Some(ms(5))),

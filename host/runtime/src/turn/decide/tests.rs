@@ -59,6 +59,11 @@ fn every_ending_has_its_row() {
         not_before: Duration::ZERO,
         anew: true,
     };
+    let missing = Decision::RateLimited {
+        at_least: Duration::from_secs(1),
+        not_before: Duration::ZERO,
+        anew: true,
+    };
     let after = Decision::After(Duration::from_millis(700));
     // The fourth column is the new number of attempts: `None` if the failure state is kept, 0 if it
     // is cleared.
@@ -117,6 +122,7 @@ fn every_ending_has_its_row() {
             false,
         ),
         (stop(Verdict::Conflict), collided, Requeue, Some(2), false),
+        (stop(Verdict::Missing), missing, Requeue, Some(2), false),
         (stop(Verdict::Exists), collided, Requeue, Some(2), false),
         (stop(Verdict::Retry), again, Error, Some(3), false),
         (stop(Verdict::NotLeading), again, Requeue, None, false),

@@ -70,6 +70,12 @@ impl<'a> Wrote<'a> {
         stored.or_else(|| self.memory.version(key))
     }
 
+    /// Returns whether the store still shows this object under the turn's key.
+    pub(super) fn is_shown(&self, object: Option<&Snapshot>) -> bool {
+        let shown = self.sources.snapshot(self.key);
+        matches!((shown, object), (Some(shown), Some(object)) if shown.uid() == object.uid())
+    }
+
     /// Records an effect that was carried out. `before` is the version that the object had, if
     /// known.
     pub(super) fn note(
