@@ -1,12 +1,18 @@
 //! Shadows on a running host: the orders, the report, and the output of the commands.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result, bail, ensure};
 use vmhost_runtime::observe::admin::paths;
 use vmhost_runtime::shadow::report::{Group, ShadowReport};
 
 use crate::guests::PolicyFile;
 use crate::host::{Exit, Host};
-use crate::wait::eventually;
+use crate::wait::eventually_within;
+
+/// The longest wait for a shadow's turns: its thread has the lowest priority, and on a busy machine
+/// it gets a small part of a processor.
+const PATIENCE: Duration = Duration::from_secs(300);
 
 impl Host {
     /// Orders a shadow of a plugin with this component and these flags, as the user of the host
@@ -44,7 +50,7 @@ impl Host {
         what: &str,
         wanted: impl Fn(&ShadowReport) -> bool,
     ) -> Result<ShadowReport> {
-        eventually(what, async || {
+        eventually_within(PATIENCE, what, async || {
             let report = self.shadow(plugin).await?;
             match wanted(&report) {
                 true => Ok(Some(report)),
@@ -64,7 +70,7 @@ impl Host {
         least: u64,
     ) -> Result<ShadowReport> {
         let labels = [("controller", label)];
-        eventually("the shadow has seen every call", async || {
+        eventually_within(PATIENCE, "the shadow has seen every call", async || {
             let metrics = self.metrics().await?;
             let calls = metrics.sum("vmhost_call_duration_seconds_count", &labels) as u64;
             let report = self.shadow(plugin).await?;

@@ -181,11 +181,18 @@ async fn the_commands_tell_it(host: &host::Host, key: &str, name: &str) -> Resul
     Ok(())
 }
 
+/// The deadline of calls that end by themselves: a shadow's thread has the lowest priority, and on a
+/// busy machine it may need minutes for what else takes a moment.
+const ENDS: &str = "10m";
+/// The deadline of calls that only a deadline ends.
+const SPINS: &str = "2s";
+
 /// Runs a candidate beside `vm-stamp`, and checks that neither the live version nor the API server
 /// is affected. Returns the report.
 async fn unnoticed(
     server: &TestServer,
     candidate: &[u8],
+    deadline: &str,
     seen: impl Fn(&ShadowReport) -> bool,
 ) -> Result<ShadowReport> {
     const MACHINES: usize = 30;
@@ -194,7 +201,7 @@ async fn unnoticed(
     let policy = PolicyFile::new(NAME, &version(1)?)?;
     let host = vms
         .host(proxy.kubeconfig(), &policy)?
-        .args(["--call-timeout", "2s", "--memory-limit", "64Mi"])
+        .args(["--call-timeout", deadline, "--memory-limit", "64Mi"])
         .ready()
         .await?;
     host.start_shadow(NAME, candidate).await?;
@@ -245,7 +252,7 @@ async fn a_candidate_that_spins_is_not_noticed(server: &TestServer) -> Result<()
     let stopped = |report: &ShadowReport| {
         has(report, "failed", "deadline") || has(report, "incomparable", "starved")
     };
-    unnoticed(server, &guests::spin_as(NAME)?, stopped).await?;
+    unnoticed(server, &guests::spin_as(NAME)?, SPINS, stopped).await?;
     Ok(())
 }
 
@@ -253,7 +260,7 @@ both_servers!(a_candidate_that_traps_is_not_noticed);
 async fn a_candidate_that_traps_is_not_noticed(server: &TestServer) -> Result<()> {
     let trap = guests::named(guests::TRAP, NAME)?;
     let trapped = |report: &ShadowReport| has(report, "failed", "trap");
-    let report = unnoticed(server, &trap, trapped).await?;
+    let report = unnoticed(server, &trap, ENDS, trapped).await?;
     ensure!(report.counts.same == 0, "{report:#?}");
     let call = report.differences.iter().find(|group| group.verb == "call");
     let example = &call.context("a difference in how calls end")?.example;
@@ -268,7 +275,7 @@ both_servers!(a_candidate_that_eats_memory_is_not_noticed);
 async fn a_candidate_that_eats_memory_is_not_noticed(server: &TestServer) -> Result<()> {
     let eater = guests::named(guests::EAT_MEMORY, NAME)?;
     let stopped = |report: &ShadowReport| has(report, "failed", "memory");
-    unnoticed(server, &eater, stopped).await?;
+    unnoticed(server, &eater, ENDS, stopped).await?;
     Ok(())
 }
 
@@ -276,7 +283,7 @@ both_servers!(a_read_that_the_turn_did_not_make_is_not_made);
 async fn a_read_that_the_turn_did_not_make_is_not_made(server: &TestServer) -> Result<()> {
     let asks = guests::vm_stamp(1, Mode::Asks)?;
     let asked = |report: &ShadowReport| has(report, "incomparable", "read");
-    let report = unnoticed(server, &asks, asked).await?;
+    let report = unnoticed(server, &asks, ENDS, asked).await?;
     let counts = report.counts;
     ensure!(
         counts.same == 0 && counts.differs == 0 && counts.failed == 0,
