@@ -14,13 +14,15 @@ use crate::error::LoadError;
 use crate::facts::advised;
 use crate::outgoing::is_imported;
 use crate::state::HostState;
-use crate::tier::Tier;
+use crate::tier::{Tier, share};
 
 /// A compiled and linked component: every import is resolved.
 pub struct Image {
     pub(crate) pre: v1::PluginPre<HostState>,
     /// Whether it may send HTTP requests.
     pub(crate) http: bool,
+    /// The maximum number of a plugin's instances.
+    pub(crate) most: usize,
     /// SHA-256 of the component, in hex.
     pub digest: String,
     /// Size of the component in bytes.
@@ -65,6 +67,7 @@ impl Image {
         Ok(Self {
             pre: tier.link(&component)?,
             http: is_imported(&component),
+            most: share(component.resources_required())?,
             digest,
             size,
             code: tier.code,

@@ -19,7 +19,6 @@ use crate::image::Image;
 use crate::instance::Instance;
 use crate::script::Script;
 use crate::state::Settings;
-use crate::tier::SLOTS;
 use crate::world::World;
 
 mod load;
@@ -28,10 +27,6 @@ mod still;
 mod told;
 
 use pool::{Counted, InstanceStats, Numbered, Pool};
-
-/// The maximum number of instances of one plugin: a quarter of all slots, so that no plugin starves
-/// the others.
-const INSTANCES: usize = SLOTS as usize / 4;
 
 /// A component that has described itself. Many tasks can call it at once.
 pub struct Plugin {
@@ -110,9 +105,10 @@ impl Plugin {
             return Ok(idle);
         }
         let of = self.image().await?;
-        if self.pool.live() >= INSTANCES {
+        let most = of.image.most;
+        if self.pool.live() >= most {
             return Err(CallError::Busy(format!(
-                "the plugin has {INSTANCES} instances already"
+                "the plugin has {most} instances already"
             )));
         }
         let settings = self.settings.clone();

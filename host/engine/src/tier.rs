@@ -3,7 +3,8 @@
 
 use wasmtime::component::{Component, HasSelf, Linker};
 use wasmtime::{
-    Config, Enabled, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig, Strategy,
+    Config, Enabled, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig,
+    ResourcesRequired, Strategy,
 };
 
 use crate::bindings::{http_v1, v1};
@@ -124,10 +125,11 @@ fn pooling() -> PoolingAllocationConfig {
         // An unused slot keeps the pages of its last guest: with a hundred idle plugins, those of a
         // hundred guests.
         .max_unused_warm_slots(WARM_SLOTS)
-        .total_core_instances(SLOTS * 8)
+        // Only counted. Their memory is bounded for each component.
+        .total_core_instances(u32::MAX)
         .total_component_instances(SLOTS)
-        .total_memories(SLOTS)
-        .total_tables(SLOTS * 2)
+        .total_memories(MEMORIES)
+        .total_tables(TABLES)
         .total_stacks(SLOTS);
     pooling
 }
@@ -137,8 +139,31 @@ fn pooling() -> PoolingAllocationConfig {
 const WARM_SLOTS: u32 = 8;
 
 /// The maximum number of instances of the process: more than the 1,024 workers that one controller
-/// may have. The largest guest seen has 14 core instances; a usual guest has 3.
-pub(crate) const SLOTS: u32 = 2048;
+/// may have.
+const SLOTS: u32 = 2048;
+
+/// The maximum number of their memories, and of their tables. A usual guest has one memory and two
+/// tables.
+const MEMORIES: u32 = SLOTS;
+const TABLES: u32 = SLOTS * 2;
+
+/// A plugin may have one part in this many of all instances, memories and tables.
+const SHARE: u32 = 4;
+
+/// Returns the maximum number of instances of a plugin whose component needs this: so many that no
+/// plugin starves the others. An error if it may not have a single one.
+pub(crate) fn share(needs: Option<ResourcesRequired>) -> Result<usize, LoadError> {
+    let (memories, tables) = needs.map_or((1, 1), |needs| (needs.num_memories, needs.num_tables));
+    let most = SLOTS
+        .min(MEMORIES / memories.max(1))
+        .min(TABLES / tables.max(1));
+    match most / SHARE {
+        0 => Err(LoadError::Invalid(format!(
+            "it has {memories} memories and {tables} tables, more than one plugin's share of what this host has"
+        ))),
+        most => Ok(most as usize),
+    }
+}
 
 /// Checks that the component exports the contract. Wasmtime's own error does not name the version
 /// that was found.
@@ -173,4 +198,34 @@ pub(crate) fn chain(error: &wasmtime::Error) -> String {
         .map(ToString::to_string)
         .collect::<Vec<_>>()
         .join(": ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plugin_with_many_memories_or_tables_may_have_fewer_instances() {
+        let of = |num_memories, num_tables| {
+            share(Some(ResourcesRequired {
+                num_memories,
+                max_initial_memory_size: None,
+                num_tables,
+                max_initial_table_size: None,
+            }))
+            .ok()
+        };
+        for (memories, tables, expected) in [
+            (0, 0, Some(512)),
+            (1, 2, Some(512)),
+            (1, 3, Some(341)),
+            (4, 2, Some(128)),
+            (512, 1, Some(1)),
+            (513, 1, None),
+            (1, 1025, None),
+        ] {
+            assert_eq!(of(memories, tables), expected, "{memories} {tables}");
+        }
+        assert_eq!(share(None).ok(), Some(512));
+    }
 }

@@ -100,7 +100,7 @@ fn the_changes_after_a_version_are_all_or_none() {
     assert_eq!(versions(3), Some(vec![4]));
     assert_eq!(versions(4), Some(Vec::new()));
     store.compact();
-    assert_eq!(store.after(start), None);
+    assert!(store.after(start).is_none());
 }
 
 #[test]
