@@ -14,10 +14,7 @@ use crate::wait::eventually;
 pub const KIND: &str = "Loop";
 /// The field manager of the user who makes and changes the objects.
 pub const USER: &str = "a-user";
-<<<<<<< HEAD
-=======
 
->>>>>>> h-review
 /// The host, its objects, and the guest's file.
 pub struct Loops {
     /// A user with all rights.

@@ -10,13 +10,8 @@ use crate::guests::PolicyFile;
 use crate::host::{Exit, Host};
 use crate::wait::eventually_within;
 
-<<<<<<< HEAD
-/// How long a test waits for a shadow. Its thread gets what others leave of the processors, which
-/// is next to nothing while other tests compile.
-=======
 /// The longest wait for a shadow's turns: its thread has the lowest priority, and on a busy machine
 /// it gets a small part of a processor.
->>>>>>> h-review
 const PATIENCE: Duration = Duration::from_secs(300);
 
 impl Host {

@@ -181,15 +181,6 @@ async fn the_commands_tell_it(host: &host::Host, key: &str, name: &str) -> Resul
     Ok(())
 }
 
-<<<<<<< HEAD
-/// Runs a candidate beside `vm-stamp` until the report is as wanted, and checks that neither the
-/// live version nor the API server is affected. Returns the report. On a busy machine a call that
-/// needs the processor for more than some milliseconds ends as `starved` within a short time-out.
-async fn unnoticed(
-    server: &TestServer,
-    candidate: &[u8],
-    call_timeout: &str,
-=======
 /// The deadline of calls that end by themselves: a shadow's thread has the lowest priority, and on a
 /// busy machine it may need minutes for what else takes a moment.
 const ENDS: &str = "10m";
@@ -202,7 +193,6 @@ async fn unnoticed(
     server: &TestServer,
     candidate: &[u8],
     deadline: &str,
->>>>>>> h-review
     seen: impl Fn(&ShadowReport) -> bool,
 ) -> Result<ShadowReport> {
     const MACHINES: usize = 30;
@@ -211,11 +201,7 @@ async fn unnoticed(
     let policy = PolicyFile::new(NAME, &version(1)?)?;
     let host = vms
         .host(proxy.kubeconfig(), &policy)?
-<<<<<<< HEAD
-        .args(["--call-timeout", call_timeout, "--memory-limit", "64Mi"])
-=======
         .args(["--call-timeout", deadline, "--memory-limit", "64Mi"])
->>>>>>> h-review
         .ready()
         .await?;
     host.start_shadow(NAME, candidate).await?;
@@ -266,11 +252,7 @@ async fn a_candidate_that_spins_is_not_noticed(server: &TestServer) -> Result<()
     let stopped = |report: &ShadowReport| {
         has(report, "failed", "deadline") || has(report, "incomparable", "starved")
     };
-<<<<<<< HEAD
-    unnoticed(server, &guests::spin_as(NAME)?, "2s", stopped).await?;
-=======
     unnoticed(server, &guests::spin_as(NAME)?, SPINS, stopped).await?;
->>>>>>> h-review
     Ok(())
 }
 
@@ -278,11 +260,7 @@ both_servers!(a_candidate_that_traps_is_not_noticed);
 async fn a_candidate_that_traps_is_not_noticed(server: &TestServer) -> Result<()> {
     let trap = guests::named(guests::TRAP, NAME)?;
     let trapped = |report: &ShadowReport| has(report, "failed", "trap");
-<<<<<<< HEAD
-    let report = unnoticed(server, &trap, "30s", trapped).await?;
-=======
     let report = unnoticed(server, &trap, ENDS, trapped).await?;
->>>>>>> h-review
     ensure!(report.counts.same == 0, "{report:#?}");
     let call = report.differences.iter().find(|group| group.verb == "call");
     let example = &call.context("a difference in how calls end")?.example;
@@ -297,11 +275,7 @@ both_servers!(a_candidate_that_eats_memory_is_not_noticed);
 async fn a_candidate_that_eats_memory_is_not_noticed(server: &TestServer) -> Result<()> {
     let eater = guests::named(guests::EAT_MEMORY, NAME)?;
     let stopped = |report: &ShadowReport| has(report, "failed", "memory");
-<<<<<<< HEAD
-    unnoticed(server, &eater, "30s", stopped).await?;
-=======
     unnoticed(server, &eater, ENDS, stopped).await?;
->>>>>>> h-review
     Ok(())
 }
 
@@ -309,11 +283,7 @@ both_servers!(a_read_that_the_turn_did_not_make_is_not_made);
 async fn a_read_that_the_turn_did_not_make_is_not_made(server: &TestServer) -> Result<()> {
     let asks = guests::vm_stamp(1, Mode::Asks)?;
     let asked = |report: &ShadowReport| has(report, "incomparable", "read");
-<<<<<<< HEAD
-    let report = unnoticed(server, &asks, "30s", asked).await?;
-=======
     let report = unnoticed(server, &asks, ENDS, asked).await?;
->>>>>>> h-review
     let counts = report.counts;
     ensure!(
         counts.same == 0 && counts.differs == 0 && counts.failed == 0,

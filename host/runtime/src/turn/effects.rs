@@ -376,17 +376,12 @@ async fn write_one(
             let is_unsure = unwritten.maybe_applied && {
                 // The response was lost, so only a live read tells whether the write was carried
                 // out.
-<<<<<<< HEAD
                 let found = carrier.writer.read(effect, &key).await;
                 if let Ok(Some(object)) = &found {
                     wrote.found(&key, object);
                 }
                 may_have_written(effect, &key, before, found)
             };
-=======
-                wrote.found(&key, &object);
-            }
->>>>>>> h-review
             let verdict = match judge(effect, primary, &unwritten.error) {
                 Verdict::Gone if wrote.is_shown(seen) => Verdict::Missing,
                 verdict => verdict,
