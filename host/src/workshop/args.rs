@@ -155,7 +155,7 @@ pub(crate) struct TestArgs {
     #[arg(long, value_name = "FOLDER")]
     pub(crate) cases: Option<PathBuf>,
     /// The output format.
-    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    #[arg(long, short = 'o', value_name = "FORMAT", default_value = "text")]
     pub(crate) output: OutputFormat,
     /// A file to which the result is also written as JUnit XML.
     #[arg(long, value_name = "FILE")]
@@ -217,6 +217,6 @@ pub(crate) struct DoctorArgs {
     #[arg(long, value_name = "FOLDER", env = "VMHOST_CACHE")]
     pub(crate) cache: Option<PathBuf>,
     /// The output format.
-    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    #[arg(long, short = 'o', value_name = "FORMAT", default_value = "text")]
     pub(crate) output: OutputFormat,
 }
