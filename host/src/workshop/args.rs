@@ -13,6 +13,7 @@ use self::recorded::{LimitArgs, RecordArgs, ReplayArgs};
 use super::preview::args::PreviewArgs;
 use super::source::SourceArgs;
 use crate::address::DEV_KUBECONFIG;
+use crate::cli::clusters::ClustersArgs;
 use crate::cli::common::{CommonArgs, LogFormat, OutputFormat, QUIET};
 use crate::cli::running::HostArgs;
 
@@ -75,6 +76,9 @@ pub(crate) struct DevArgs {
     /// Flags that are shared with `vmhost`.
     #[command(flatten)]
     pub(crate) common: CommonArgs,
+    /// Clusters besides the embedded one.
+    #[command(flatten)]
+    pub(crate) clusters: ClustersArgs,
     /// The address that serves /metrics. 0 disables it. Default: 127.0.0.1:8080, or a free port if
     /// that is in use.
     #[arg(long, value_name = "ADDRESS", env = "VMHOST_METRICS_BIND_ADDRESS")]
