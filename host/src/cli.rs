@@ -279,7 +279,7 @@ pub(crate) struct InspectArgs {
     #[command(flatten)]
     pub(crate) registry: RegistryArgs,
     /// The output format.
-    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    #[arg(long, short = 'o', value_name = "FORMAT", default_value = "text")]
     pub(crate) output: OutputFormat,
 }
 
@@ -386,6 +386,24 @@ mod tests {
             let help = help.to_string();
             let words: Vec<_> = help.split_whitespace().collect();
             assert!(words.join(" ").contains(CONFIGURATION_ORDER), "{help}");
+        }
+    }
+
+    #[test]
+    fn the_output_format_has_the_short_flag_of_kubectl() {
+        let cli = Cli::command();
+        let mut commands: Vec<&clap::Command> = cli.get_subcommands().collect();
+        while let Some(command) = commands.pop() {
+            commands.extend(command.get_subcommands());
+            let long = |name| command.get_arguments().find(|a| a.get_long() == Some(name));
+            let short = long("output").map(clap::Arg::get_short);
+            // As a compiler's, the -o of `build` and `types` is a file.
+            let is_file = long("out").and_then(clap::Arg::get_short) == Some('o');
+            assert!(
+                short.is_none_or(|short| short == Some('o') || is_file),
+                "{}",
+                command.get_name()
+            );
         }
     }
 }

@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::host::{self, Host, HostCommand};
+use crate::kubeconfig;
 use crate::net::{self, JSON, MERGE};
 use crate::server::TestServer;
 use crate::wait::eventually;
@@ -24,6 +25,11 @@ impl User {
     /// Returns a user with all rights.
     pub async fn of(server: &TestServer) -> Result<User> {
         Ok(User(server.client().await?))
+    }
+
+    /// Returns the user of a kubeconfig.
+    pub async fn at(kubeconfig: &Path) -> Result<User> {
+        Ok(User(kubeconfig::client(kubeconfig).await?))
     }
 
     /// Returns an object or a list; `None` if it does not exist.

@@ -65,13 +65,8 @@ impl<'s> Pair<'s> {
 
     /// Creates a `Cluster` with this kubeconfig.
     pub async fn add_text(&self, name: &str, kubeconfig: &str) -> Result<()> {
-        let cluster = json!({
-            "apiVersion": "openapi.example.com/v1",
-            "kind": "Cluster",
-            "metadata": { "name": name },
-            "spec": { "connection": { "kubeConfig": kubeconfig } },
-        });
-        self.user.create(CLUSTERS, &cluster).await.map(drop)
+        let created = self.user.create(CLUSTERS, &cluster(name, kubeconfig));
+        created.await.map(drop)
     }
 
     /// Gives a `Cluster` the kubeconfig of this file.
@@ -91,6 +86,16 @@ impl<'s> Pair<'s> {
 /// Returns the text of a kubeconfig file.
 pub fn text(kubeconfig: &Path) -> Result<String> {
     std::fs::read_to_string(kubeconfig).with_context(|| kubeconfig.display().to_string())
+}
+
+/// Returns a `Cluster` with this kubeconfig.
+pub fn cluster(name: &str, kubeconfig: &str) -> Value {
+    json!({
+        "apiVersion": "openapi.example.com/v1",
+        "kind": "Cluster",
+        "metadata": { "name": name },
+        "spec": { "connection": { "kubeConfig": kubeconfig } },
+    })
 }
 
 /// Returns the path of a namespace's VGPUInstances.

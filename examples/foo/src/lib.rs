@@ -158,8 +158,7 @@ fn taken(deployment: &ObjectKey) -> Outcome {
         "Resource {:?} already exists and is not managed by Foo",
         deployment.name
     );
-    // A recorder combines Events about the same objects even if their notes differ, so this one
-    // names the Deployment.
+    // Names the Deployment for programs, as the note does for people.
     let event = Event::warning("ErrResourceExists", &message).related(deployment);
     Outcome::retry(message).with(event)
 }

@@ -13,6 +13,7 @@ use self::recorded::{LimitArgs, RecordArgs, ReplayArgs};
 use super::preview::args::PreviewArgs;
 use super::source::SourceArgs;
 use crate::address::DEV_KUBECONFIG;
+use crate::cli::clusters::ClustersArgs;
 use crate::cli::common::{CommonArgs, LogFormat, OutputFormat, QUIET};
 use crate::cli::running::HostArgs;
 
@@ -75,6 +76,9 @@ pub(crate) struct DevArgs {
     /// Flags that are shared with `vmhost`.
     #[command(flatten)]
     pub(crate) common: CommonArgs,
+    /// Clusters besides the embedded one.
+    #[command(flatten)]
+    pub(crate) clusters: ClustersArgs,
     /// The address that serves /metrics. 0 disables it. Default: 127.0.0.1:8080, or a free port if
     /// that is in use.
     #[arg(long, value_name = "ADDRESS", env = "VMHOST_METRICS_BIND_ADDRESS")]
@@ -155,7 +159,7 @@ pub(crate) struct TestArgs {
     #[arg(long, value_name = "FOLDER")]
     pub(crate) cases: Option<PathBuf>,
     /// The output format.
-    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    #[arg(long, short = 'o', value_name = "FORMAT", default_value = "text")]
     pub(crate) output: OutputFormat,
     /// A file to which the result is also written as JUnit XML.
     #[arg(long, value_name = "FILE")]
@@ -216,6 +220,6 @@ pub(crate) struct DoctorArgs {
     #[arg(long, value_name = "FOLDER", env = "VMHOST_CACHE")]
     pub(crate) cache: Option<PathBuf>,
     /// The output format.
-    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    #[arg(long, short = 'o', value_name = "FORMAT", default_value = "text")]
     pub(crate) output: OutputFormat,
 }

@@ -16,6 +16,7 @@ use vmhost_engine::Compiler;
 use vmhost_runtime::config::Config;
 use vmhost_runtime::deploy::first::FirstLoad;
 use vmhost_runtime::deploy::loader::Loader;
+use vmhost_runtime::fleet;
 use vmhost_runtime::lead::Leadership;
 use vmhost_runtime::manager::Manager;
 use vmhost_runtime::observe::admin::token::{TokenFile, read as read_token};
@@ -34,7 +35,7 @@ use crate::output::print;
 use crate::run::shut_down;
 use crate::signals::StopSignals;
 use crate::webhooks::{Bound, Serving};
-use crate::{flags, token, traces};
+use crate::{clusters, flags, token, traces};
 
 mod workbench;
 
@@ -83,6 +84,7 @@ impl Session {
     async fn start(
         args: &DevArgs,
         loader: Arc<Loader>,
+        fleet: fleet::Settings,
         admin: Admin,
         own_token: Option<&TokenFile>,
     ) -> Result<Self> {
@@ -92,11 +94,11 @@ impl Session {
         let (server, kubeconfig) = serve(args).await?;
         let address = tell_addresses(&admin, &kubeconfig, own_token)?;
 
-        let connection = connect(&ConnectOptions {
+        let home = ConnectOptions {
             kubeconfig: Some(kubeconfig),
             context: None,
-        })
-        .await?;
+        };
+        let connection = connect(&home).await?;
         let metrics = Metrics::new()?;
         let cluster = connection.manifests();
         let manager = Manager::traced(
@@ -139,6 +141,11 @@ impl Session {
             let (name, from) = (&slot.name, from.display());
             say("plugin", &format!("{name}, generation 1, from {from}"));
         }
+        fleet::start(
+            &manager.plugins,
+            &connection,
+            fleet::Settings { home, ..fleet },
+        );
         apply(&cluster, &rest).await?;
         if args.plugin.is_dir() {
             let folder = args.plugin.display();
@@ -168,12 +175,14 @@ pub(crate) async fn command(args: Box<DevArgs>, guests: &Runtime) -> Result<()> 
         history: flags::history(args.common.history.as_deref(), None),
         ..flags::config(&args.common, true, true)?
     };
+    // Which cluster is the host's own is known when its API server runs.
+    let fleet = clusters::settings(&args.clusters, ConnectOptions::default(), false)?;
     let token = token::given(args.common.admin_token_file.as_deref())?;
     let (admin, own_token) = token::guarded(Admin::bind(addresses(&args)?)?, token);
     let mut stop = StopSignals::new()?;
     let loader = Arc::new(Loader::new(config, guests.handle().clone())?);
     let session = tokio::select! {
-        session = Session::start(&args, loader, admin, own_token.as_ref()) => session?,
+        session = Session::start(&args, loader, fleet, admin, own_token.as_ref()) => session?,
         () = stop.first() => return Ok(()),
     };
     stop.first().await;

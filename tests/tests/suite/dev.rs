@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
-use vmhost_tests::guests::{self, Mode, PolicyFile, Way};
+use vmhost_tests::example::User;
+use vmhost_tests::fleet::{CLUSTERS, SOURCE, cluster, marked, text};
+use vmhost_tests::guests::{self, EXAMPLE_FLEET, Mode, PolicyFile, Way};
 use vmhost_tests::host::{self, Host};
 use vmhost_tests::server::TestServer;
 use vmhost_tests::vm::Vms;
@@ -120,6 +122,48 @@ fn status_and_metrics_of_a_running_dev_are_found() {
             Ok(())
         },
     );
+}
+
+/// Starts `vmhost dev` on the example `fleet`, with its manifests and these flags.
+fn dev_of_fleet(flags: &[&str], dir: &Path) -> Result<Host> {
+    host::bare()?
+        .arg("dev")
+        .arg(EXAMPLE_FLEET)
+        .arg("--manifests")
+        .arg(Path::new(PLUGINS).join("../examples/fleet/manifests"))
+        .args(flags)
+        .current_dir(dir)
+        .spawn()
+}
+
+#[test]
+fn dev_works_in_the_clusters_that_objects_lead_to() {
+    run::alone(
+        "dev_works_in_the_clusters_that_objects_lead_to",
+        async || {
+            let dir = tempfile::tempdir()?;
+            let host = dev_of_fleet(&["--clusters", SOURCE], dir.path())?;
+            host.wait_for_line("plugin       fleet, generation 1")
+                .await?;
+            // The only cluster that there is may be a member too.
+            let file = kubeconfig_of(dir.path());
+            let user = User::at(&file).await?;
+            user.create(CLUSTERS, &cluster("itself", &text(&file)?))
+                .await?;
+            marked(&user, "default", "a", "itself").await
+        },
+    );
+}
+
+#[test]
+fn dev_says_that_a_controller_has_no_clusters() {
+    run::alone("dev_says_that_a_controller_has_no_clusters", async || {
+        let dir = tempfile::tempdir()?;
+        let host = dev_of_fleet(&[], dir.path())?;
+        let line = host.wait_for_line("there are none without --clusters");
+        ensure!(line.await?.contains("the controller vgpuinstances"));
+        Ok(())
+    });
 }
 
 /// Returns a stand-alone copy of `plugins/vm`, which a test may edit.

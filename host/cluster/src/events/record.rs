@@ -28,7 +28,8 @@ pub struct RecordedEvent {
     pub reason: String,
     /// What was done, in CamelCase.
     pub action: String,
-    /// A message for people; cut at 1,024 bytes. A series keeps the note of its first event.
+    /// A message for people; cut at 1,024 bytes. Another note is another event, up to ten that
+    /// differ in nothing else.
     pub note: String,
     /// `vmhost/<plugin>/<controller>`. The API allows one slash, so further ones become dots.
     pub reporting_controller: String,

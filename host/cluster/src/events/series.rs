@@ -1,7 +1,9 @@
-//! Detects repeated events, as client-go's `tools/events`: a series keeps the first note and counts
-//! the rest. This module must not know how an event is sent.
+//! Detects repeated events. As in client-go's `tools/events`, a series keeps its first event and
+//! counts the rest; as in its `tools/record`, an event with another note is another event, up to
+//! ten of them. This module must not know how an event is sent.
 
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -19,11 +21,14 @@ const WINDOW: Duration = Duration::from_secs(6 * 60);
 const REFRESH: Duration = Duration::from_secs(5 * 60);
 /// Maximum number of series, as in client-go's caches. At about 500 bytes, 2 MiB.
 const SERIES: usize = 4096;
+/// Maximum number of series that differ in nothing but their notes, as in client-go. Events with
+/// further notes are counted in the newest of them: a note with a counter in it must not fill the
+/// cluster.
+const NOTES: usize = 10;
 
-/// Events with the same key belong to one series. The note and the versions are not part of the
-/// key.
+/// What an event says, without its note. The versions of objects are not part of it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Key {
+struct About {
     kind: EventType,
     action: String,
     reason: String,
@@ -32,19 +37,32 @@ pub(super) struct Key {
     related: Option<ObjectRef>,
 }
 
+/// Events with the same key belong to one series.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Key {
+    about: About,
+    /// A hash, because notes may be long.
+    note: u64,
+}
+
 impl Key {
     pub(super) fn of(event: &RecordedEvent) -> Self {
         let unversioned = |object: &ObjectRef| ObjectRef {
             version: None,
             ..object.clone()
         };
+        let mut note = DefaultHasher::new();
+        event.note.hash(&mut note);
         Self {
-            kind: event.kind,
-            action: event.action.clone(),
-            reason: event.reason.clone(),
-            controller: event.reporting_controller.clone(),
-            regarding: unversioned(&event.regarding),
-            related: event.related.as_ref().map(unversioned),
+            about: About {
+                kind: event.kind,
+                action: event.action.clone(),
+                reason: event.reason.clone(),
+                controller: event.reporting_controller.clone(),
+                regarding: unversioned(&event.regarding),
+                related: event.related.as_ref().map(unversioned),
+            },
+            note: note.finish(),
         }
     }
 }
@@ -62,6 +80,7 @@ pub(super) enum Step {
 
 #[derive(Debug)]
 struct Entry {
+    note: u64,
     namespace: String,
     name: String,
     count: u32,
@@ -71,18 +90,16 @@ struct Entry {
     stamp: Timestamp,
 }
 
+/// The series by what their events say, the newest last.
 #[derive(Debug, Default)]
-pub(super) struct Series(HashMap<Key, Entry>);
+pub(super) struct Series(HashMap<About, Vec<Entry>>);
 
 impl Series {
     /// Counts an event. Returns how to handle it.
     pub(super) fn observe(&mut self, key: &Key) -> Step {
         let now = Instant::now();
-        let Some(entry) = self
-            .0
-            .get_mut(key)
-            .filter(|entry| now.duration_since(entry.seen) < WINDOW)
-        else {
+        let alike = self.0.get_mut(&key.about);
+        let Some(entry) = alike.and_then(|alike| series_of(alike, key.note, now)) else {
             return Step::Post;
         };
         entry.count = entry.count.saturating_add(1);
@@ -96,17 +113,12 @@ impl Series {
 
     /// Starts a series: its first event was written under this name.
     pub(super) fn begin(&mut self, key: Key, namespace: String, name: String) {
-        if self.0.len() >= SERIES
-            && let Some(oldest) = self
-                .0
-                .iter()
-                .min_by_key(|(_, entry)| entry.seen)
-                .map(|(key, _)| key.clone())
-        {
-            self.0.remove(&oldest);
+        if self.0.values().map(Vec::len).sum::<usize>() >= SERIES {
+            self.forget_oldest();
         }
         let now = Instant::now();
         let entry = Entry {
+            note: key.note,
             namespace,
             name,
             count: 1,
@@ -115,11 +127,37 @@ impl Series {
             seen: now,
             stamp: Timestamp::now(),
         };
-        self.0.insert(key, entry);
+        let alike = self.0.entry(key.about).or_default();
+        alike.retain(|other| other.note != key.note);
+        alike.push(entry);
     }
 
-    pub(super) fn forget(&mut self, key: &Key) {
-        self.0.remove(key);
+    /// Forgets the series of this name, to which an event with this key belonged.
+    pub(super) fn forget(&mut self, key: &Key, name: &str) {
+        self.remove(&key.about, name);
+    }
+
+    fn forget_oldest(&mut self) {
+        let mut oldest: Option<(&About, &Entry)> = None;
+        for (about, alike) in &self.0 {
+            for entry in alike {
+                if oldest.is_none_or(|(_, other)| entry.seen < other.seen) {
+                    oldest = Some((about, entry));
+                }
+            }
+        }
+        if let Some((about, name)) = oldest.map(|(about, of)| (about.clone(), of.name.clone())) {
+            self.remove(&about, &name);
+        }
+    }
+
+    fn remove(&mut self, about: &About, name: &str) {
+        if let Some(alike) = self.0.get_mut(about) {
+            alike.retain(|entry| entry.name != name);
+            if alike.is_empty() {
+                self.0.remove(about);
+            }
+        }
     }
 
     /// Returns whether there are no series.
@@ -131,20 +169,38 @@ impl Series {
     pub(super) fn due(&mut self, all: bool) -> Vec<(String, String, Value)> {
         let now = Instant::now();
         let mut due = Vec::new();
-        self.0.retain(|_, entry| {
-            let ended = now.duration_since(entry.seen) >= WINDOW;
-            if entry.count > entry.written
-                && (all || ended || now.duration_since(entry.written_at) >= REFRESH)
-            {
-                due.push(entry.write(now));
-            }
-            !ended
+        self.0.retain(|_, alike| {
+            alike.retain_mut(|entry| {
+                let continues = entry.continues(now);
+                if entry.count > entry.written
+                    && (all || !continues || now.duration_since(entry.written_at) >= REFRESH)
+                {
+                    due.push(entry.write(now));
+                }
+                continues
+            });
+            !alike.is_empty()
         });
         due
     }
 }
 
+/// Returns the series of an event with this note, among those of events that say the same.
+fn series_of(alike: &mut [Entry], note: u64, now: Instant) -> Option<&mut Entry> {
+    let own = |entry: &Entry| entry.note == note && entry.continues(now);
+    let at = match alike.iter().position(own) {
+        Some(at) => at,
+        None if alike.iter().filter(|entry| entry.continues(now)).count() < NOTES => return None,
+        None => alike.iter().rposition(|entry| entry.continues(now))?,
+    };
+    alike.get_mut(at)
+}
+
 impl Entry {
+    fn continues(&self, now: Instant) -> bool {
+        now.duration_since(self.seen) < WINDOW
+    }
+
     fn write(&mut self, now: Instant) -> (String, String, Value) {
         (self.written, self.written_at) = (self.count, now);
         let body =

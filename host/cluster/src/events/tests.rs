@@ -20,7 +20,7 @@ pub(super) fn event(name: &str, version: u64) -> RecordedEvent {
         kind: EventType::Warning,
         reason: "Refused".into(),
         action: "Apply".into(),
-        note: format!("try {version}"),
+        note: "no room".into(),
         reporting_controller: "vmhost/vm/vm".into(),
     }
 }
@@ -91,7 +91,7 @@ async fn repetitions_become_a_series() {
             &first["note"],
             &first["type"]
         ),
-        (&json!("vmhost/vm.vm"), &json!("try 1"), &json!("Warning"))
+        (&json!("vmhost/vm.vm"), &json!("no room"), &json!("Warning"))
     );
 
     // The series continues: it is written again after the window. Afterwards the same event is a
@@ -106,6 +106,57 @@ async fn repetitions_become_a_series() {
         ("PATCH", json!(6))
     );
     assert_eq!((seen[5].method.as_str(), seen.len()), ("POST", 6));
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_note_is_another_event_up_to_ten() {
+    let fake = Fake::new(|_| fake::json(201, "{}"));
+    let observer = Arc::new(NoEventObserver);
+    let recorder = Recorder::new(fake.connection().events(), "vm", observer, None);
+    let with_note = |number: u32| RecordedEvent {
+        note: format!("try {number}"),
+        ..event("a", 1)
+    };
+    for number in (1..=12).chain([1]) {
+        recorder.record(with_note(number));
+    }
+    recorder.record(event("b", 1));
+    assert!(recorder.flush(MINUTE).await);
+    let read = |seen: &Seen| serde_json::from_str::<Value>(&seen.body).unwrap();
+    let (new, counts): (Vec<_>, Vec<_>) = fake
+        .seen()
+        .into_iter()
+        .partition(|seen| seen.method == Method::POST);
+    let notes: Vec<_> = new.iter().map(|seen| read(seen)["note"].clone()).collect();
+    let mut expected: Vec<_> = (1..=10)
+        .map(|number| json!(format!("try {number}")))
+        .collect();
+    expected.push(json!("no room"));
+    assert_eq!(notes, expected);
+    let name = |at: usize| {
+        read(&new[at])["metadata"]["name"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    let counted: Vec<_> = counts
+        .iter()
+        .map(|seen| {
+            (
+                seen.path.rsplit('/').next().unwrap().to_owned(),
+                series(seen),
+            )
+        })
+        .collect();
+    assert_eq!(
+        counted,
+        [
+            (name(9), json!(2)),
+            (name(0), json!(2)),
+            (name(9), json!(3))
+        ],
+        "the eleventh, the repetition of the first, and at the flush the twelfth"
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -153,7 +153,7 @@ impl Worker {
                 Sent::Done => return self.written(namespace, write),
                 Sent::Missing => match write.of {
                     Of::Series(Some(event)) => {
-                        self.series.forget(&Key::of(&event));
+                        self.series.forget(&Key::of(&event), &write.name);
                         write = self.new_event(&event);
                     }
                     Of::Series(None) | Of::New(_) => return,
