@@ -4,9 +4,11 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use anyhow::{Result, ensure};
+use vmhost_runtime::observe::admin::paths;
 use vmhost_tests::both_servers;
 use vmhost_tests::guests::{self, Mode, PolicyFile, Way};
 use vmhost_tests::host::Host;
+use vmhost_tests::net;
 use vmhost_tests::server::TestServer;
 use vmhost_tests::vm::Vms;
 
