@@ -1,6 +1,7 @@
 //! One conversion review, batch by batch.
 //!
-//! This module owns the order in which a policy gets the objects of a review. It must not know HTTP.
+//! This module owns the order in which a policy gets the objects of a review. It must not know
+//! HTTP.
 
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, StreamExt, TryStreamExt};

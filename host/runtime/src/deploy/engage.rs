@@ -6,7 +6,8 @@
 //! seats               before a swap: the next generation's stores in all clusters begin to fill
 //! seat                at the swap: what is missing by then, under one lock with the replacement
 //! ```
-//! Which rights a plugin lacks in a cluster is asked when it begins to work there, in the background.
+//! Which rights a plugin lacks in a cluster is asked in the background, when it begins to work
+//! there.
 //!
 //! A swap waits for no cluster that is ill. If the new stores of a cluster are not filled when it
 //! comes, the controller there is a new one, whose workers start when they are; until then no turn

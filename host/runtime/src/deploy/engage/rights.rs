@@ -1,6 +1,6 @@
 //! Asks which rights a plugin lacks in a member cluster, when it begins to work there, and when
-//! another version needs more. It must not know what is done about them: keys that need one wait for
-//! it.
+//! another version needs more. It must not know what is done about them: keys that need one wait
+//! for it.
 
 use std::time::Duration;
 
