@@ -25,7 +25,7 @@ const WIDTH: usize = 100;
 
 /// Pages beside those in the folders of `plugins` and `examples`. Templates are not checked,
 /// because they contain placeholders.
-const PAGES: [&str; 14] = [
+const PAGES: [&str; 15] = [
     "README.md",
     "examples/README.md",
     "host/ADMIN.md",
@@ -34,6 +34,7 @@ const PAGES: [&str; 14] = [
     "host/registry/README.md",
     "host/package/README.md",
     "host/package/WALK.md",
+    "host/plugins/README.md",
     "plugins/README.md",
     "tests/README.md",
     "tests/conformance/README.md",
