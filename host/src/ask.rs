@@ -20,11 +20,13 @@ use vmhost_runtime::observe::admin::state::HostState;
 mod events;
 mod find;
 mod follow;
+mod tls;
 mod token;
 
 pub(crate) use find::find;
 pub(crate) use follow::Follow;
 use follow::LONGEST;
+use tls::{Stream, Tls};
 
 /// The time limit for the host's answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -42,6 +44,8 @@ pub(crate) struct Host {
     pub(crate) address: String,
     /// The file with its token, if the user named one.
     token_file: Option<PathBuf>,
+    /// How it is spoken to over TLS. `None` for plain HTTP.
+    tls: Option<Tls>,
 }
 
 /// An answer of the host.
@@ -61,10 +65,15 @@ struct Sent {
 
 impl Host {
     /// Returns the host at an address, with its state.
-    async fn at(address: String, token_file: Option<PathBuf>) -> Result<(Self, HostState)> {
+    async fn at(
+        address: String,
+        token_file: Option<PathBuf>,
+        tls: Option<Tls>,
+    ) -> Result<(Self, HostState)> {
         let host = Self {
             address,
             token_file,
+            tls,
         };
         match host.get(STATE_PATH).await? {
             Answer::Found(state) => Ok((host, state)),
@@ -188,7 +197,15 @@ impl Host {
         // one.
         let named = peer.to_string();
         let request = request(peer)?;
-        let other = |error: hyper::Error| self.not_vmhost(&error.to_string());
+        let stream: Box<dyn Stream> = match &self.tls {
+            None => Box::new(stream),
+            Some(tls) => Box::new(tls.connect(address, stream).await?),
+        };
+        let hint = match &self.tls {
+            None => " (if it speaks TLS, --address begins with https://)",
+            Some(_) => "",
+        };
+        let other = |error: hyper::Error| self.not_vmhost(&format!("{error}{hint}"));
         let (mut sender, connection) = handshake(TokioIo::new(stream)).await.map_err(other)?;
         tokio::spawn(connection);
         let request = request
@@ -277,6 +294,7 @@ mod tests {
         let host = Host {
             address: "a:1".to_owned(),
             token_file: None,
+            tls: None,
         };
         for (status, why, words) in [
             (StatusCode::UNAUTHORIZED, "no such token", "no such token"),

@@ -56,7 +56,8 @@ async fn status(args: &ReportArgs) -> Result<()> {
     Ok(())
 }
 
-async fn promote(args: &EndArgs) -> Result<()> {
+/// Makes the candidate the live version.
+pub(crate) async fn promote(args: &EndArgs) -> Result<()> {
     let (host, _) = find(&args.host).await?;
     let path = paths::canary_order(&args.plugin, "promote");
     let state: CanaryState = host.post(&path, Vec::new()).await?.found()?;
@@ -67,7 +68,8 @@ async fn promote(args: &EndArgs) -> Result<()> {
     Ok(())
 }
 
-async fn abort(args: &EndArgs) -> Result<()> {
+/// Takes the candidate's objects back.
+pub(crate) async fn abort(args: &EndArgs) -> Result<()> {
     let (host, _) = find(&args.host).await?;
     let path = paths::canary_order(&args.plugin, "abort");
     let report: CanaryReport = host.post(&path, Vec::new()).await?.found()?;

@@ -11,6 +11,7 @@ use crate::workshop::source::PLUGIN;
 pub(crate) mod canary;
 pub(crate) mod clusters;
 pub(crate) mod common;
+pub(crate) mod environment;
 pub(crate) mod install;
 pub(crate) mod plugins;
 pub(crate) mod registry;
@@ -18,7 +19,7 @@ pub(crate) mod running;
 pub(crate) mod shadow;
 pub(crate) mod webhooks;
 
-use canary::CanaryCommand;
+use canary::{CanaryCommand, EndArgs};
 use clusters::ClustersArgs;
 use common::{CommonArgs, MetricsAccess, OutputFormat, kubeconfig_help};
 use install::{InstallArgs, PackageArgs};
@@ -84,6 +85,10 @@ pub(crate) enum Command {
     /// Give a new version of a plugin a share of the objects first.
     #[command(subcommand)]
     Canary(CanaryCommand),
+    /// Make the new version of a canary the live one; `vmhost canary promote` in short.
+    Promote(EndArgs),
+    /// Take the objects of a canary back; `vmhost canary abort` in short.
+    Abort(EndArgs),
     /// Print exactly the RBAC that a plugin needs, as YAML for `kubectl apply -f -`.
     Rbac(RbacArgs),
     /// Print what registers a plugin's webhooks and conversions, and the rights that vmhost needs
@@ -161,6 +166,10 @@ pub(crate) struct RunArgs {
         default_value = "127.0.0.1:8082"
     )]
     pub(crate) admin_bind_address: String,
+    /// The folder with the certificate of the admin address, tls.crt and tls.key, which are read
+    /// again when they change: it then speaks TLS, and commands need --address https://HOST:PORT.
+    #[arg(long, value_name = "FOLDER", env = "VMHOST_ADMIN_CERT_DIR")]
+    pub(crate) admin_cert_dir: Option<PathBuf>,
     /// Who may read /metrics and use the admin address: everyone who reaches them (`open`), or
     /// users of the cluster (`token`), whose token and right to the path the API server confirms.
     #[arg(

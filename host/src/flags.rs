@@ -29,6 +29,7 @@ pub(crate) fn config(args: &CommonArgs, reload: bool, allow_wider: bool) -> Resu
     let limits = Limits {
         call_timeout: call_limit(&args.call_timeout)?,
         memory: size("--memory-limit", &args.memory_limit)?,
+        component: size("--component-limit", &args.component_limit)? as u64,
         reuse: args.instance_reuse,
         ..Limits::default()
     };

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::{CommandFactory, FromArgMatches};
+use clap::CommandFactory;
 
 use crate::cli::canary::CanaryCommand;
 use crate::cli::running::HostArgs;
@@ -44,12 +44,6 @@ pub(crate) fn as_completer(mut arguments: impl Iterator<Item = OsString>) -> Opt
     Some(ExitCode::SUCCESS)
 }
 
-/// Parses the command line of the plugin. Ends the process after an error, as clap does.
-pub(crate) fn parse() -> Cli {
-    let matches = command().get_matches();
-    Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
-}
-
 /// Opens a way to the host that the command asks, if that is in a cluster, and points the command
 /// to it. The way is open until the value is dropped.
 pub(crate) async fn reach(command: &mut Command, by_kubectl: bool) -> Result<Option<Forward>> {
@@ -69,7 +63,7 @@ pub(crate) async fn reach(command: &mut Command, by_kubectl: bool) -> Result<Opt
 }
 
 /// The command line as kubectl's users type it.
-fn command() -> clap::Command {
+pub(crate) fn command() -> clap::Command {
     Cli::command()
         .name(PLUGIN)
         .bin_name("kubectl vmhost")
@@ -89,9 +83,9 @@ fn host_of(command: &mut Command) -> Option<&mut HostArgs> {
         Command::Shadow(ShadowCommand::Stop(args)) => &mut args.host,
         Command::Canary(CanaryCommand::Start(args)) => &mut args.host,
         Command::Canary(CanaryCommand::Status(args)) => &mut args.host,
-        Command::Canary(CanaryCommand::Promote(args) | CanaryCommand::Abort(args)) => {
-            &mut args.host
-        }
+        Command::Canary(CanaryCommand::Promote(args) | CanaryCommand::Abort(args))
+        | Command::Promote(args)
+        | Command::Abort(args) => &mut args.host,
         Command::Workshop(workshop) => return workshop.host(),
         Command::Inspect(_)
         | Command::Rbac(_)
@@ -117,6 +111,7 @@ fn is_named(program: Option<OsString>, name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use clap::FromArgMatches;
     #[cfg(feature = "dev")]
     use clap::Parser;
 
@@ -134,10 +129,14 @@ mod tests {
     #[test]
     fn the_command_line_is_sound() {
         command().debug_assert();
-        let parsed = command().try_get_matches_from(["kubectl-vmhost", "status"]);
-        let mut cli = Cli::from_arg_matches(&parsed.unwrap()).unwrap();
-        let asked = cli.command.as_mut().and_then(host_of).unwrap();
-        assert!(asked.address.is_none() && asked.deployment.is_none());
+        let lines: [&[&str]; 3] = [&["status"], &["promote", "vm"], &["abort", "vm"]];
+        for line in lines {
+            let words = ["kubectl-vmhost"].iter().chain(line);
+            let parsed = command().try_get_matches_from(words);
+            let mut cli = Cli::from_arg_matches(&parsed.unwrap()).unwrap();
+            let asked = cli.command.as_mut().and_then(host_of).unwrap();
+            assert!(asked.address.is_none() && asked.deployment.is_none());
+        }
     }
 
     #[cfg(feature = "dev")]

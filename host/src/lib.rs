@@ -6,7 +6,7 @@
 //! | `cli`, `flags`, `election`, `clusters` | the flags as typed, and their interpretation |
 //! | `start` | the process: chooses the command and the exit code |
 //! | `run` | `vmhost --plugin` |
-//! | `metrics` | TLS of the metrics |
+//! | `metrics` | TLS of the metrics and of the admin address |
 //! | `plugins` | `vmhost --plugins-from-cluster` |
 //! | `inspect`, `rbac`, `finalizers`, `status`, `why`, `turns`, `shadow` | commands of that name |
 //! | `history` | `vmhost history`, `vmhost rollback` |

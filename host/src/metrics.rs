@@ -1,5 +1,5 @@
-//! Interprets the flags about TLS of the metrics. Each error names its flag. This module must not
-//! know what metrics there are.
+//! Interprets the flags about TLS of the metrics and of the admin address. Each error names its
+//! flag. This module must not know what is served there.
 
 use std::net::SocketAddr;
 
@@ -24,6 +24,24 @@ pub(crate) async fn https(args: &RunArgs, address: Option<SocketAddr>) -> Result
     };
     tracing::info!("metrics: {address} speaks TLS");
     Ok(Some(https))
+}
+
+/// Returns with what the admin address is served over TLS, if a flag says so and it is served.
+pub(crate) async fn admin_https(
+    args: &RunArgs,
+    address: Option<SocketAddr>,
+) -> Result<Option<Https>> {
+    match (&args.admin_cert_dir, address) {
+        (None, _) => Ok(None),
+        (Some(_), None) => {
+            bail!("--admin-cert-dir is of no use with --admin-bind-address 0");
+        }
+        (Some(folder), Some(address)) => {
+            let https = Https::of_admin_folder(folder.clone()).await?;
+            tracing::info!("admin address: {address} speaks TLS");
+            Ok(Some(https))
+        }
+    }
 }
 
 /// Tokens cross no network in the clear, unless a flag says so.
@@ -71,5 +89,8 @@ mod tests {
         let args = of(&["--metrics-cert-dir", "/certs", "--metrics-secure=false"]);
         let why = https(&args, address).await.err().unwrap().to_string();
         assert!(why.contains("--metrics-secure=false"), "{why}");
+        let args = of(&["--admin-cert-dir", "/certs"]);
+        let why = admin_https(&args, None).await.err().unwrap().to_string();
+        assert!(why.contains("--admin-bind-address 0"), "{why}");
     }
 }

@@ -10,6 +10,7 @@ use vmhost_runtime::deploy::loader::Loader;
 use crate::cli::install::PackageArgs;
 use crate::flags::check_namespaces;
 use crate::output::print;
+use crate::rbac::account;
 use crate::workshop::source::component_of;
 
 mod content;
@@ -26,7 +27,10 @@ pub(crate) async fn command(loader: &Loader, args: &PackageArgs) -> Result<()> {
         description: loaded.plugin.description(),
         namespace: &args.namespace,
         way: match &args.oci {
-            Some(reference) => Way::Plugin { reference },
+            Some(reference) => Way::Plugin {
+                reference,
+                host: account("--host-account", &args.host_account)?,
+            },
             None => Way::Deployment {
                 component: &loaded.bytes,
                 image: args.image.as_deref(),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use vmhost_cluster::Connection;
+use vmhost_core::is_dns_label;
 use vmhost_plugins::Options;
 use vmhost_registry::Credentials;
 use vmhost_runtime::given::Given;
@@ -38,6 +39,16 @@ pub(crate) fn options(args: &PluginsArgs) -> Result<Option<Options>> {
     };
     if namespace.is_empty() {
         bail!("--plugins-from-cluster=: the namespace is empty; leave out the = for all");
+    }
+    if namespace != ALL && !is_dns_label(namespace) {
+        bail!("--plugins-from-cluster={namespace} is not the name of a namespace");
+    }
+    let mut named = args.registry_login_namespaces.iter();
+    if let Some(bad) = named.find(|name| *name != ALL && !is_dns_label(name)) {
+        bail!(
+            "--registry-login-namespace {bad:?} is not the name of a namespace: name each one, or \
+             \"*\" for all; hostLogin of a PluginPolicy selects namespaces by their labels"
+        );
     }
     Ok(Some(Options {
         namespace: (namespace != ALL).then(|| namespace.clone()),
@@ -121,6 +132,12 @@ mod tests {
         assert_eq!(some.unwrap().unwrap().login_namespaces, ["a", "b"]);
         let none = of(&["--plugins-from-cluster"]).unwrap().unwrap();
         assert!(none.login_namespaces.is_empty());
+        // A pattern would never match.
+        let pattern = of(&["--plugins-from-cluster", lend, "a,team-*"]);
+        let why = pattern.map(drop).unwrap_err().to_string();
+        assert!(why.contains(lend) && why.contains("\"team-*\""), "{why}");
+        let all = of(&["--plugins-from-cluster", lend, "*"]);
+        assert_eq!(all.unwrap().unwrap().login_namespaces, ["*"]);
         let lost = of(&["--plugin", "x.wasm", lend, "a"]);
         let why = lost.map(drop).unwrap_err().to_string();
         assert!(why.contains(lend), "{why}");
@@ -131,5 +148,10 @@ mod tests {
         let lost = of(&["--plugin", "x.wasm", "--plugin-folder", "/plugins"]);
         let why = lost.map(drop).unwrap_err().to_string();
         assert!(why.contains("--plugins-from-cluster"), "{why}");
+        for bad in ["", "team-*", "a/b"] {
+            let lost = of(&[&format!("--plugins-from-cluster={bad}")]);
+            let why = lost.map(drop).unwrap_err().to_string();
+            assert!(why.contains("namespace"), "{why}");
+        }
     }
 }

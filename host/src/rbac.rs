@@ -25,7 +25,7 @@ pub(crate) async fn command(loader: &Loader, args: &RbacArgs) -> Result<()> {
     check_namespaces(&args.namespaces)?;
     let plugin = loader.load_file(&args.file).await?.plugin;
     let description = plugin.description();
-    let account = account(&args.service_account)?;
+    let account = account("--service-account", &args.service_account)?;
     let options = Options {
         namespaces: args.namespaces.clone(),
         lease: args.leader_elect.then(|| Lease {
@@ -87,15 +87,15 @@ fn all_needs(description: &Description, options: &Options) -> Vec<Need> {
     all
 }
 
-/// Reads the service account of --service-account.
-pub(crate) fn account(text: &str) -> Result<Subject> {
+/// Reads the service account that a flag names.
+pub(crate) fn account(flag: &str, text: &str) -> Result<Subject> {
     match text.split_once('/') {
         Some((namespace, name))
             if !namespace.is_empty() && !name.is_empty() && !name.contains('/') =>
         {
             Ok(Subject::service_account(namespace, name))
         }
-        _ => bail!("--service-account {text:?} is not of the form NAMESPACE/NAME"),
+        _ => bail!("{flag} {text:?} is not of the form NAMESPACE/NAME"),
     }
 }
 
@@ -146,7 +146,7 @@ mod tests {
     #[test]
     fn a_service_account_has_two_parts() {
         for bad in ["x", "/x", "x/", "a/b/c"] {
-            assert!(account(bad).is_err(), "{bad}");
+            assert!(account("--x", bad).is_err(), "{bad}");
         }
     }
 }

@@ -116,6 +116,10 @@ async fn load_and_connect(
         Some(https) => admin.with_https(https),
         None => admin,
     };
+    let admin = match metrics::admin_https(&args, admin.admin_address()).await? {
+        Some(https) => admin.with_admin_https(https),
+        None => admin,
+    };
     let mut plugins = FirstLoad::new(loader.clone());
     for path in &args.plugins {
         let file = component_of(path, args.common.source).await?;

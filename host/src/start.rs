@@ -4,7 +4,7 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
 use tokio::runtime::Runtime;
 use vmhost_runtime::config::Config;
 use vmhost_runtime::deploy::idle;
@@ -13,7 +13,7 @@ use vmhost_runtime::observe::log;
 use vmhost_runtime::runtimes;
 
 use crate::cli::common::{LogFormat, QUIET};
-use crate::cli::{Cli, Command};
+use crate::cli::{Cli, Command, environment};
 use crate::{
     audit, canary, exit, finalizers, history, inspect, install, kubectl, package, rbac, registry,
     run, shadow, status, turns, webhooks, why, workshop,
@@ -31,10 +31,12 @@ pub fn main() -> ExitCode {
         return exit;
     }
     let by_kubectl = kubectl::is_plugin(std::env::args_os());
-    let cli = match by_kubectl {
-        true => kubectl::parse(),
-        false => Cli::parse(),
+    let command = match by_kubectl {
+        true => kubectl::command(),
+        false => Cli::command(),
     };
+    let matches = environment::without_empty(command, &environment::is_empty).get_matches();
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     match start(cli, by_kubectl) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -94,6 +96,8 @@ fn start(mut cli: Cli, by_kubectl: bool) -> Result<()> {
             Some(Command::History(args)) => history::list(&args).await,
             Some(Command::Rollback(args)) => history::roll_back(&args).await,
             Some(Command::Canary(command)) => canary::command(&command).await,
+            Some(Command::Promote(args)) => canary::promote(&args).await,
+            Some(Command::Abort(args)) => canary::abort(&args).await,
             Some(Command::Install(args)) => install::command(&args).await,
             Some(Command::Package(args)) => package::command(&looking(&guests)?, &args).await,
         }

@@ -32,7 +32,12 @@ impl Host {
 
     /// Runs `vmhost canary promote` or `abort`.
     pub async fn end_canary(&self, plugin: &str, how: &str) -> Result<()> {
-        let exit = self.ordered(&["canary", how, plugin]).await?;
+        // Each order has a short form, too.
+        let command = match how {
+            "abort" => vec![how, plugin],
+            _ => vec!["canary", how, plugin],
+        };
+        let exit = self.ordered(&command).await?;
         ensure!(exit.status.success(), "{:?}", exit.output);
         Ok(())
     }

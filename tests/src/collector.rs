@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use std::future::ready;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow, ensure};
 use bytes::Bytes;
 use http::request::Parts;
-use http::{HeaderMap, StatusCode, header};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
 use prost::Message;
 
 use crate::host::HostCommand;
@@ -48,6 +48,8 @@ pub struct Span {
     pub id: String,
     /// The id of its parent; empty for the root.
     pub parent: String,
+    /// The `tracestate`, or empty.
+    pub state: String,
     /// Its name.
     pub name: String,
     /// 1: internal, 2: server, 3: client.
@@ -156,6 +158,16 @@ impl State {
             self.wrong.push(format!("{} {media:?}", head.uri));
             return StatusCode::NOT_FOUND;
         }
+        let body = match head.headers.get(header::CONTENT_ENCODING) {
+            None => body,
+            Some(way) => match unpacked(way, &body) {
+                Ok(body) => body,
+                Err(error) => {
+                    self.wrong.push(error.to_string());
+                    return StatusCode::UNSUPPORTED_MEDIA_TYPE;
+                }
+            },
+        };
         let export = match wire::Export::decode(body) {
             Ok(export) => export,
             Err(error) => {
@@ -181,6 +193,7 @@ impl From<wire::Span> for Span {
             trace: hexadecimal(&raw.trace_id),
             id: hexadecimal(&raw.span_id),
             parent: hexadecimal(&raw.parent_span_id),
+            state: raw.state,
             name: raw.name,
             kind: raw.kind,
             start: raw.start,
@@ -189,6 +202,19 @@ impl From<wire::Span> for Span {
             error: (status.code == 2).then_some(status.message),
         }
     }
+}
+
+/// Returns the body in a request that is compressed in this way.
+fn unpacked(way: &HeaderValue, body: &Bytes) -> Result<Bytes> {
+    /// The lengths of a head without names, and of the sums at the end.
+    const HEAD: usize = 10;
+    const SUMS: usize = 8;
+    ensure!(way == "gzip", "{way:?}");
+    let end = body.len().saturating_sub(SUMS);
+    let packed = body.get(HEAD..end).context("it is too short for gzip")?;
+    let unpacked = miniz_oxide::inflate::decompress_to_vec(packed);
+    let unpacked = unpacked.map_err(|error| anyhow!("{error}"))?;
+    Ok(unpacked.into())
 }
 
 fn hexadecimal(bytes: &[u8]) -> String {

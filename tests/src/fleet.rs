@@ -65,8 +65,8 @@ impl<'s> Pair<'s> {
 
     /// Creates a `Cluster` with this kubeconfig.
     pub async fn add_text(&self, name: &str, kubeconfig: &str) -> Result<()> {
-        let created = self.user.create(CLUSTERS, &cluster(name, kubeconfig));
-        created.await.map(drop)
+        let cluster = cluster(name, kubeconfig);
+        self.user.create(CLUSTERS, &cluster).await.map(drop)
     }
 
     /// Gives a `Cluster` the kubeconfig of this file.

@@ -10,7 +10,6 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use vmhost_core::TRACEPARENT;
 
 use crate::connect::Connection;
 use crate::error::Error;
@@ -85,10 +84,12 @@ impl Connection {
     /// Sends a request. Returns a success whose body is not read yet.
     pub(crate) async fn open(&self, mut request: Request<Bytes>) -> Result<Response<Body>, Error> {
         let method = request.method().clone();
-        if let Some(text) = self.traceparent()
-            && let Ok(value) = HeaderValue::try_from(text)
-        {
-            request.headers_mut().insert(TRACEPARENT, value);
+        if let Some(told) = self.trace_headers() {
+            for (name, text) in told.pairs() {
+                if let Ok(value) = HeaderValue::try_from(text) {
+                    request.headers_mut().insert(name, value);
+                }
+            }
         }
         let answer = self.transport().send(request).await;
         self.observe(
@@ -167,6 +168,7 @@ mod tests {
     use std::sync::Arc;
 
     use futures_util::future::BoxFuture;
+    use vmhost_core::{TRACEPARENT, TRACESTATE, TraceHeaders};
 
     use super::*;
     use crate::connect::TraceSource;
@@ -174,20 +176,28 @@ mod tests {
     struct Fixed(Option<&'static str>);
 
     impl TraceSource for Fixed {
-        fn traceparent(&self) -> Option<String> {
-            self.0.map(str::to_owned)
+        fn headers(&self) -> Option<TraceHeaders> {
+            let (parent, state) = self.0?.split_once(' ')?;
+            Some(TraceHeaders {
+                parent: parent.to_owned(),
+                state: Some(state.to_owned()).filter(|state| !state.is_empty()),
+            })
         }
     }
 
     #[tokio::test]
     async fn a_request_tells_the_server_its_trace() {
         let serve = |request: Request<Bytes>| -> BoxFuture<'static, Response<Bytes>> {
-            let told = request.headers().get(TRACEPARENT);
-            let told = told.map(|value| Bytes::copy_from_slice(value.as_bytes()));
-            Box::pin(async move { Response::new(told.unwrap_or_default()) })
+            let of = |name: &str| {
+                let value = request.headers().get(name);
+                value.map_or("", |value| value.to_str().unwrap()).to_owned()
+            };
+            let told = format!("{} {}", of(TRACEPARENT), of(TRACESTATE));
+            Box::pin(async move { Response::new(told.into()) })
         };
         let limit = Duration::from_secs(10);
-        for (trace, expected) in [(Some("00-a"), "00-a"), (None, "")] {
+        for trace in [Some("00-a "), Some("00-a x=y"), None] {
+            let expected = trace.unwrap_or(" ");
             let connection = Connection::local(serve, "local").with_traces(Arc::new(Fixed(trace)));
             let body = connection.fetch("/version", limit).await.unwrap();
             assert_eq!(body, expected);

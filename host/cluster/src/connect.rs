@@ -18,7 +18,7 @@ use crate::kubeconfig::{self, Configuration, Places};
 use crate::proxy::{Environment, Proxy};
 use crate::status::Status;
 use crate::transport::Transport;
-use vmhost_core::chain_line;
+use vmhost_core::{TraceHeaders, chain_line};
 
 pub(crate) mod error;
 
@@ -40,9 +40,8 @@ pub trait RequestObserver: Send + Sync {
 
 /// Tells which trace a request belongs to. Implementations must be quick.
 pub trait TraceSource: Send + Sync {
-    /// The value of `traceparent` for the request that is sent now. `None` if it belongs to no
-    /// trace.
-    fn traceparent(&self) -> Option<String>;
+    /// The headers for the request that is sent now. `None` if it belongs to no trace.
+    fn headers(&self) -> Option<TraceHeaders>;
 }
 
 /// The answer to `/version`.
@@ -316,9 +315,9 @@ impl Connection {
         self.about.whole_answers.store(true, Ordering::Relaxed);
     }
 
-    /// The value of `traceparent` for a request that is sent now.
-    pub(crate) fn traceparent(&self) -> Option<String> {
-        self.traces.as_ref()?.traceparent()
+    /// The headers that name the trace of a request that is sent now.
+    pub(crate) fn trace_headers(&self) -> Option<TraceHeaders> {
+        self.traces.as_ref()?.headers()
     }
 
     pub(crate) fn observe(&self, code: u16, method: &str) {

@@ -10,6 +10,27 @@ use crate::object::Snapshot;
 /// W3C's header that names the trace that a request belongs to.
 pub const TRACEPARENT: &str = "traceparent";
 
+/// W3C's header with what other systems noted about that trace.
+pub const TRACESTATE: &str = "tracestate";
+
+/// The headers that tell a server which trace a request belongs to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TraceHeaders {
+    /// The value of [`TRACEPARENT`].
+    pub parent: String,
+    /// The value of [`TRACESTATE`].
+    pub state: Option<String>,
+}
+
+impl TraceHeaders {
+    /// The names and values.
+    pub fn pairs(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let state = self.state.as_deref();
+        let state = state.map(|state| (TRACESTATE, state));
+        std::iter::once((TRACEPARENT, self.parent.as_str())).chain(state)
+    }
+}
+
 /// A request as the plugin wants it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HttpRequest {

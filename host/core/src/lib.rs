@@ -38,7 +38,10 @@ pub use effect::{
 };
 pub use field_path::{FieldPath, FieldPathError, Fields};
 pub use grants::{Denied, Grants, Wider};
-pub use http::{HttpCall, HttpError, HttpRequest, HttpResponse, HttpSent, HttpTurn, TRACEPARENT};
+pub use http::{
+    HttpCall, HttpError, HttpRequest, HttpResponse, HttpSent, HttpTurn, TRACEPARENT, TRACESTATE,
+    TraceHeaders,
+};
 pub use key::{Gvk, ObjectKey, ObjectName, is_dns_label, is_path_segment};
 pub use limits::Limits;
 pub use mapping::{MapBy, Mapping, MappingError, NamedPrimary, Scope};

@@ -11,6 +11,7 @@ use std::sync::{Arc, Weak};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
+use tokio::sync::Semaphore;
 
 use crate::cache::{Blank, Cache, CacheError, Stored};
 use crate::code::Code;
@@ -38,6 +39,8 @@ struct Inner {
     optimised: Arc<Tier>,
     compiler: Compiler,
     cache: Option<Cache>,
+    /// The places of compilations that calls wait for.
+    turns: Semaphore,
     /// The best image that a plugin holds of each component, by the component's digest.
     live: Mutex<HashMap<String, Weak<Image>>>,
     ticker: Ticker,
@@ -58,6 +61,7 @@ impl Engine {
                 optimised,
                 compiler: config.compiler.clone(),
                 cache,
+                turns: Semaphore::new(at_once()),
                 live: Mutex::default(),
                 ticker,
             })),
@@ -77,6 +81,8 @@ impl Engine {
         if let Some(image) = self.look_up(&source, Code::Baseline).await? {
             return Ok(image);
         }
+        // Never closed, so that an error cannot be.
+        let _turn = self.0.turns.acquire().await.ok();
         let made = match self.make(&source, Code::Baseline).await {
             // Winch does not support all of WebAssembly. If the component itself is at fault,
             // Cranelift's error says why.
@@ -261,6 +267,14 @@ impl Engine {
         *baseline = Arc::downgrade(&tier);
         Ok(tier)
     }
+}
+
+/// How many components are compiled at once: more of them share the same processors, and each child
+/// may take a gigabyte. Hundreds of plugins may come at the same time.
+fn at_once() -> usize {
+    std::thread::available_parallelism()
+        .map_or(2, usize::from)
+        .max(2)
 }
 
 /// Lets a child write an image to the file, and returns the file.

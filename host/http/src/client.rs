@@ -15,7 +15,9 @@ use hyper_util::client::legacy::connect::{HttpConnector, capture_connection};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::ClientConfig;
 use tokio::sync::OnceCell;
-use vmhost_core::{HttpCall, HttpError, HttpGrant, HttpResponse, TRACEPARENT, chain_line};
+use vmhost_core::{
+    HttpCall, HttpError, HttpGrant, HttpResponse, TRACEPARENT, TraceHeaders, chain_line,
+};
 
 use crate::allow::Allow;
 use crate::prepare::{Prepared, RESPONSE_MAX};
@@ -119,17 +121,19 @@ impl Client {
         Prepared::new(&self.plugin, grants, &self.outside.flags, call)
     }
 
-    /// Adds the header that tells the server which trace the request belongs to, unless the server
+    /// Adds the headers that tell the server which trace the request belongs to, unless the server
     /// is the API server of the cluster, or the policy names a trace of its own.
-    pub fn tell_trace(&self, prepared: &mut Prepared, traceparent: &str) {
+    pub fn tell_trace(&self, prepared: &mut Prepared, trace: &TraceHeaders) {
         let Prepared {
             target, headers, ..
         } = prepared;
         if headers.contains_key(TRACEPARENT) || self.guard.is_api_server(&target.host) {
             return;
         }
-        if let Ok(value) = HeaderValue::try_from(traceparent) {
-            headers.insert(TRACEPARENT, value);
+        for (name, text) in trace.pairs() {
+            if let Ok(value) = HeaderValue::try_from(text) {
+                headers.insert(name, value);
+            }
         }
     }
 

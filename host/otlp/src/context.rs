@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::state::TraceState;
+
 /// The number of a trace; never 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TraceId(u128);
@@ -20,12 +22,14 @@ pub struct Context {
 }
 
 /// The span of another process that a trace goes on from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parent {
     pub(crate) trace: TraceId,
     pub(crate) span: SpanId,
     /// Whether the other process exports the trace.
     pub(crate) sampled: bool,
+    /// What the systems before it noted.
+    pub(crate) state: Option<TraceState>,
 }
 
 impl TraceId {
@@ -95,7 +99,15 @@ impl Parent {
             trace: TraceId(trace),
             span: SpanId(span),
             sampled: flags & 1 == 1,
+            state: None,
         })
+    }
+
+    /// This span, with the header `tracestate`.
+    #[must_use]
+    pub fn with_state(self, header: &str) -> Self {
+        let state = TraceState::parse(header);
+        Self { state, ..self }
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! OTEL_* variables --settings--> Settings --> Tracer
-//! traceparent --Parent--> trace() --sampler--> Context --> traceparent, log lines
+//! traceparent, tracestate --Parent--> trace() --sampler--> Context --> the same, log lines
 //! export(spans) --> queue, bounded --> batches --wire--> sender --POST--> collector
 //! ```
 //! It owns the meaning of the variables, the W3C trace context, the sampler, and the way of spans
@@ -13,10 +13,12 @@
 //! - a value of a header in an error or a log line
 
 mod context;
+mod gzip;
 mod sampler;
 mod sender;
 mod settings;
 mod span;
+mod state;
 mod tracer;
 mod wire;
 
@@ -24,4 +26,5 @@ pub use context::{Context, Parent, SpanId, TraceId};
 pub use sender::StartError;
 pub use settings::{Settings, SettingsError};
 pub use span::{Kind, Span, Value};
-pub use tracer::{SpanObserver, SpanResult, Tracer};
+pub use state::TraceState;
+pub use tracer::{Begun, SpanObserver, SpanResult, Tracer};

@@ -51,7 +51,7 @@ impl Sampler {
     }
 
     /// Returns whether this trace is exported.
-    pub(crate) fn takes(self, trace: TraceId, parent: Option<Parent>) -> bool {
+    pub(crate) fn takes(self, trace: TraceId, parent: Option<&Parent>) -> bool {
         match parent {
             Some(parent) if self.by_parent => parent.sampled,
             _ => self.share.takes(trace),
@@ -88,7 +88,8 @@ mod tests {
             (Share::Nothing, false, [false, false, false]),
         ] {
             let sampler = Sampler { share, by_parent };
-            let taken = [None, sampled, unsampled].map(|of| sampler.takes(TraceId::of(1), of));
+            let parents = [None, sampled.as_ref(), unsampled.as_ref()];
+            let taken = parents.map(|of| sampler.takes(TraceId::of(1), of));
             assert_eq!(taken, expected, "{sampler:?}");
             assert_eq!(sampler.is_off(), !expected.contains(&true));
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper_rustls::HttpsConnector;
@@ -18,6 +18,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
 use vmhost_core::{chain_line, cut, one_line};
 
+use crate::gzip;
 use crate::settings::{PemFile, Settings};
 
 /// How long a connection is kept without a request.
@@ -64,6 +65,7 @@ pub(crate) struct Sender {
     client: legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
     endpoint: Uri,
     headers: HeaderMap,
+    compresses: bool,
     timeout: Duration,
 }
 
@@ -82,17 +84,29 @@ impl Sender {
         let mut headers = settings.headers.clone();
         let protobuf = HeaderValue::from_static("application/x-protobuf");
         headers.insert(CONTENT_TYPE, protobuf);
+        if settings.compresses {
+            headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        }
         let agent = concat!("vmhost/", env!("CARGO_PKG_VERSION"));
         headers.insert(USER_AGENT, HeaderValue::from_static(agent));
         Ok(Self {
             client,
             endpoint: settings.endpoint.clone(),
             headers,
+            compresses: settings.compresses,
             timeout: settings.timeout,
         })
     }
 
-    /// Sends a body once, in this time and in that of one request. Returns the answer's body.
+    /// Returns a body as it is sent.
+    pub(crate) fn pack(&self, body: Vec<u8>) -> Bytes {
+        match self.compresses {
+            true => gzip::compressed(&body).into(),
+            false => body.into(),
+        }
+    }
+
+    /// Sends a packed body once, in this time and in that of one request. Returns the answer's body.
     pub(crate) async fn send(&self, body: Bytes, left: Duration) -> Result<Bytes, Unsent> {
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = Method::POST;

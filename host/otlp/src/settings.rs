@@ -30,6 +30,8 @@ const EXPORT_MS: u64 = 30_000;
 pub struct Settings {
     pub(crate) endpoint: Uri,
     pub(crate) headers: HeaderMap,
+    /// Whether bodies are compressed.
+    pub(crate) compresses: bool,
     /// The authorities of the collector's certificate. `None` for the machine's.
     pub(crate) certificate: Option<PemFile>,
     /// The certificate by which the collector knows this process, and its key.
@@ -94,6 +96,7 @@ impl Settings {
             endpoint: endpoint
                 .unwrap_or_else(|| Uri::from_static("http://localhost:4318/v1/traces")),
             headers: of.headers()?,
+            compresses: of.compresses()?,
             certificate,
             identity: of.identity()?,
             sampler,

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::time::Instant;
 
 use crate::context::{Context, SpanId};
+use crate::state::TraceState;
 
 /// One step of a trace.
 #[derive(Clone, Debug)]
@@ -13,6 +14,8 @@ pub struct Span {
     /// The span that it is a part of. `None` for the first span of a trace. That of
     /// [`Kind::Server`] is a span of another process.
     pub parent: Option<SpanId>,
+    /// What other systems noted about the trace. `None` until its end, when all of its spans get it.
+    pub state: Option<TraceState>,
     /// What is done, with few different values: numbers and names of objects are attributes.
     pub name: Cow<'static, str>,
     /// Whether another process takes part.

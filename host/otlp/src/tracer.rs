@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::Instant;
@@ -17,6 +16,7 @@ use crate::sampler::Sampler;
 use crate::sender::{Sender, StartError, shown};
 use crate::settings::Settings;
 use crate::span::Span;
+use crate::state::TraceState;
 use crate::wire;
 
 /// The pauses before the second try and before later ones: 1, 2, 4 s and so on, each a half shorter
@@ -53,6 +53,17 @@ impl SpanResult {
 pub trait SpanObserver: Send + Sync {
     /// This many spans came to this.
     fn spans(&self, result: SpanResult, count: usize);
+}
+
+/// A trace that has begun here, or goes on here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Begun {
+    /// Its first span in this process.
+    pub root: Context,
+    /// The span of another process that it goes on from.
+    pub above: Option<SpanId>,
+    /// What other systems noted about it.
+    pub state: Option<TraceState>,
 }
 
 /// Exports traces. Cheap to clone.
@@ -118,16 +129,21 @@ impl Tracer {
 
     /// Begins a trace. Returns its first span, or `None` if the trace is not exported.
     pub fn trace(&self) -> Option<Context> {
-        self.trace_below(None).map(|(context, _)| context)
+        self.trace_below(None).map(|begun| begun.root)
     }
 
-    /// Like [`Tracer::trace`], below a span of another process. Returns also the number of that
-    /// span, if the trace goes on from it.
-    pub fn trace_below(&self, parent: Option<Parent>) -> Option<(Context, Option<SpanId>)> {
+    /// Like [`Tracer::trace`], below a span of another process, unless traces do not go on from
+    /// there.
+    pub fn trace_below(&self, parent: Option<Parent>) -> Option<Begun> {
         let parent = parent.filter(|_| self.0.propagates);
-        let trace = parent.map_or_else(TraceId::random, |parent| parent.trace);
-        let takes = self.0.sampler.takes(trace, parent);
-        takes.then(|| (Context::root(trace), parent.map(|parent| parent.span)))
+        let trace = parent.as_ref().map(|parent| parent.trace);
+        let trace = trace.unwrap_or_else(TraceId::random);
+        let takes = self.0.sampler.takes(trace, parent.as_ref());
+        takes.then(|| Begun {
+            root: Context::root(trace),
+            above: parent.as_ref().map(|parent| parent.span),
+            state: parent.and_then(|parent| parent.state),
+        })
     }
 
     /// Returns whether requests tell their servers which trace they belong to.
@@ -211,7 +227,7 @@ impl Exporter {
     }
 
     async fn export(&self, spans: Vec<Span>) {
-        let body = Bytes::from(wire::body(&self.resource, &spans));
+        let body = self.sender.pack(wire::body(&self.resource, &spans));
         let began = Instant::now();
         let mut pause = FIRST_PAUSE;
         loop {

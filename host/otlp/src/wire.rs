@@ -84,6 +84,11 @@ fn one(span: &Span, clocks: &Clocks) -> SpanMessage {
     SpanMessage {
         trace_id: span.context.trace.number().to_be_bytes().to_vec(),
         span_id: span.context.span.number().to_be_bytes().to_vec(),
+        trace_state: span
+            .state
+            .as_ref()
+            .map(|state| state.as_str().to_owned())
+            .unwrap_or_default(),
         parent_span_id: parent.map(|bytes| bytes.to_vec()).unwrap_or_default(),
         name: span.name.clone().into_owned(),
         kind: match span.kind {
@@ -155,6 +160,8 @@ struct SpanMessage {
     trace_id: Vec<u8>,
     #[prost(bytes = "vec", tag = "2")]
     span_id: Vec<u8>,
+    #[prost(string, tag = "3")]
+    trace_state: String,
     #[prost(bytes = "vec", tag = "4")]
     parent_span_id: Vec<u8>,
     #[prost(string, tag = "5")]

@@ -66,6 +66,13 @@ impl Found {
         self.set(kind, "False", reason, message);
     }
 
+    /// Takes over what another look at a part found.
+    pub(crate) fn extend(&mut self, other: Self) {
+        for (kind, status, reason, message) in other.0 {
+            self.set(kind, status, reason, message);
+        }
+    }
+
     fn set(
         &mut self,
         kind: &'static str,

@@ -15,6 +15,7 @@ use crate::conditions::{Found, Stop};
 use crate::lane::Lane;
 use crate::names;
 use crate::object::{Plugin, Strategy};
+use crate::pace::Pace;
 use crate::refused::Refused;
 use crate::report::Reporter;
 use crate::revision::{self, Kept};
@@ -76,12 +77,13 @@ struct Glance {
 }
 
 /// Keeps a plugin until the sender is dropped, which is when its object is gone. `bell` rings when
-/// something that concerns it changes.
+/// something that concerns it changes. `is_again`: the task before this one panicked.
 pub(crate) async fn keep(
     shared: Arc<Shared>,
-    mut object: watch::Receiver<Plugin>,
+    mut object: watch::Receiver<Arc<Plugin>>,
     bell: Arc<Notify>,
     mut first: Option<FirstLook>,
+    is_again: bool,
 ) {
     let (key, namespace) = {
         let plugin = object.borrow();
@@ -107,7 +109,14 @@ pub(crate) async fn keep(
         pause: FAILED,
         generation: 0,
     };
-    loop {
+    if is_again {
+        let plugin = object.borrow().clone();
+        keeper.takes_over(&plugin).await;
+    }
+    let mut pace = Pace::new(Instant::now());
+    // An error means that the sender is gone.
+    while object.has_changed().is_ok() {
+        sleep(pace.wait(Instant::now())).await;
         let plugin = object.borrow_and_update().clone();
         let pause = keeper.look(&plugin).await;
         drop(first.take());
@@ -161,12 +170,17 @@ impl Keeper {
         if is_underway || std::mem::take(&mut self.looks_soon) {
             pause = pause.min(BUSY);
         }
-        let (status, host) = (self.status(plugin), self.host(plugin, &found));
+        self.tell(plugin, &found).await;
+        pause
+    }
+
+    /// Reports what a look found.
+    pub(crate) async fn tell(&mut self, plugin: &Plugin, found: &Found) {
+        let (status, host) = (self.status(plugin), self.host(plugin, found));
         let shared = self.shared.clone();
         let reporter = &mut self.reporter;
         reporter.host(&shared, plugin, host).await;
-        reporter.report(&shared, plugin, &found, status).await;
-        pause
+        reporter.report(&shared, plugin, found, status).await;
     }
 
     /// Waits until something else runs, or runs otherwise: by an operator's order, or by itself.
@@ -236,7 +250,7 @@ impl Keeper {
         let mut lane = std::mem::take(&mut self.lane);
         let wanted = self.wanted(plugin, &mut lane, found).await;
         self.lane = lane;
-        match wanted {
+        let done = match wanted {
             Ok(wanted) => {
                 self.wants = Some(wanted.revision.name.clone());
                 self.settle(plugin, wanted, found).await
@@ -246,7 +260,12 @@ impl Keeper {
                 self.returns(plugin).await;
                 Err(stop)
             }
+        };
+        if self.plugin.is_none() {
+            // What does not run keeps its name from nobody.
+            self.shared.free(&self.key);
         }
+        done
     }
 
     /// What runs on this host.

@@ -36,7 +36,7 @@ pub(crate) struct Code {
     pub(crate) component: String,
     pub(crate) image: Arc<Image>,
     pub(crate) compile: Duration,
-    pub(crate) description: Description,
+    pub(crate) description: Arc<Description>,
 }
 
 /// What is wanted to run.

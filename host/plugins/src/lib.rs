@@ -2,12 +2,13 @@
 //! them, and reports on them (`--plugins-from-cluster`).
 //!
 //! ```text
-//! roster     a task for each Plugin object, woken by all that concerns it
+//! roster     a task for each Plugin object, woken by all that concerns it; one that panics begins
+//!   |        again
 //!   |
 //! keeper     looks: at each change, and from time to time
 //!   |          |- revoke: what runs and is not granted any more
 //!   |          `- leave: a Plugin that goes
-//! wanted     source -> policy -> describe -> settings -> grants
+//! wanted     source -> policy -> describe -> settings -> grants -> name
 //!   |
 //! settle     way: install, swap, try, go back, stay
 //!   |          |- rollout: a canary
@@ -29,7 +30,10 @@ mod leave;
 mod listed;
 mod names;
 mod object;
+mod pace;
+mod parsed;
 mod past;
+mod places;
 mod policy;
 mod quantity;
 mod recover;
@@ -46,6 +50,8 @@ mod settle;
 mod shared;
 mod source;
 mod status;
+mod supervise;
+mod takeover;
 mod terms;
 mod verify;
 mod wanted;

@@ -75,6 +75,11 @@ pub struct TrustedSigner {
 pub(crate) type Labels = BTreeMap<String, String>;
 
 impl Policy {
+    /// Parses an object's text.
+    pub(crate) fn parse(text: &str) -> Result<Self, serde_json::Error> {
+        serde_json::from_str(text)
+    }
+
     /// Returns whether the policy is about the plugins of a namespace with these labels. The error
     /// says why its selector makes no sense. Such a policy must neither be lost by a typing error
     /// nor allow something to all namespaces, so nothing may start meanwhile.
@@ -107,6 +112,22 @@ impl Policy {
     pub(crate) fn lends_login(&self, source: &str) -> bool {
         let mut patterns = self.spec.host_login.iter();
         patterns.any(|pattern| fits(pattern, source))
+    }
+
+    /// Returns whether the policy says nothing but which names it keeps. Then it limits nobody: its
+    /// author means the others, and those whose names it keeps go on as they did without it.
+    pub(crate) fn only_keeps_names(&self) -> bool {
+        let PolicySpec {
+            namespace_selector: _,
+            mode: _,
+            sources,
+            host_login,
+            reserved_names,
+            signatures,
+            grants,
+        } = &self.spec;
+        let is_silent = sources.is_none() && signatures.is_none() && host_login.is_empty();
+        !reserved_names.is_empty() && is_silent && *grants == Ceiling::default()
     }
 
     /// Returns whether the policy keeps a plugin's name for the namespaces that it is about.
@@ -221,5 +242,23 @@ mod tests {
         assert!(!policy.reserves("vms"));
         assert!(!self::policy("{}").lends_login("r.io/vm:1"));
         assert!(!self::policy("{}").reserves("vm"));
+    }
+
+    #[test]
+    fn a_policy_that_only_keeps_names_limits_nobody() {
+        for (more, expected) in [
+            ("", true),
+            (r#","mode":"warn","namespaceSelector":{}"#, true),
+            (r#","grants":{}"#, true),
+            (r#","grants":{"http":[]}"#, false),
+            (r#","sources":[]"#, false),
+            (r#","hostLogin":["r.io/*"]"#, false),
+            (r#","signatures":{"signers":[{"key":"k"}]}"#, false),
+        ] {
+            let policy = policy(&format!(r#"{{"reservedNames":["vm"]{more}}}"#));
+            assert_eq!(policy.only_keeps_names(), expected, "{more}");
+        }
+        // One that says nothing at all is no such policy.
+        assert!(!policy("{}").only_keeps_names());
     }
 }

@@ -17,7 +17,9 @@ use vmhost_runtime::given::Given;
 use crate::arrival::{Arrival, FirstLook};
 use crate::keeper;
 use crate::object::Plugin;
+use crate::parsed::Parsed;
 use crate::shared::{Options, Shared};
+use crate::supervise::supervise;
 use crate::watched::Bell;
 
 /// How long the changes of a burst are collected.
@@ -25,7 +27,7 @@ const SETTLE: Duration = Duration::from_millis(50);
 
 /// A plugin with a task.
 struct Kept {
-    object: watch::Sender<Plugin>,
+    object: watch::Sender<Arc<Plugin>>,
     bell: Arc<Notify>,
     /// Ends with the task.
     ended: oneshot::Receiver<()>,
@@ -34,6 +36,7 @@ struct Kept {
 /// The plugins that have tasks, by key and uid.
 struct Roster {
     shared: Arc<Shared>,
+    parsed: Parsed<Plugin>,
     kept: BTreeMap<(String, String), Kept>,
     /// The ends of tasks whose objects are gone, by key: a new object of the same name waits for
     /// that.
@@ -70,6 +73,8 @@ pub fn start(given: Given, connection: &Connection, options: Options) {
         revisions: watch(within("PluginRevision"), &Arc::default()),
         writer: connection.writer(),
         recorder: Recorder::new(events, "vmhost", metrics, config.events),
+        places: Default::default(),
+        parsed: Default::default(),
         owners: Default::default(),
         reported: Default::default(),
         options,
@@ -77,6 +82,7 @@ pub fn start(given: Given, connection: &Connection, options: Options) {
     });
     let roster = Roster {
         shared,
+        parsed: Parsed::default(),
         kept: BTreeMap::new(),
         ending: BTreeMap::new(),
         unreadable: BTreeMap::new(),
@@ -100,7 +106,8 @@ impl Roster {
         let given = self.shared.given.clone();
         let mut leads = given.leads();
         loop {
-            self.apply(look(&found), first.take());
+            let looked = self.look(&found);
+            self.apply(looked, first.take());
             tokio::select! {
                 () = objects.notified() => sleep(SETTLE).await,
                 () = others.notified() => {
@@ -115,6 +122,23 @@ impl Roster {
         }
     }
 
+    /// What the store shows now.
+    fn look(&mut self, found: &Subscription) -> Looked {
+        let mut looked = Looked::default();
+        for (key, parsed) in self.parsed.look(found.store().snapshots(), Plugin::parse) {
+            match parsed {
+                Ok(plugin) => {
+                    let of = (plugin.key(), plugin.metadata.uid.clone());
+                    looked.plugins.insert(of, plugin.clone());
+                }
+                Err(why) => {
+                    looked.unreadable.insert(key.to_owned(), why.clone());
+                }
+            }
+        }
+        looked
+    }
+
     /// Makes all keepers look.
     fn ring(&self) {
         self.kept.values().for_each(|kept| kept.bell.notify_one());
@@ -122,11 +146,8 @@ impl Roster {
 
     /// Ends the tasks of plugins that are gone, changes those that are there, begins new ones.
     fn apply(&mut self, looked: Looked, first: Option<FirstLook>) {
-        while let Some(ended) = self.tasks.try_join_next() {
-            if let Err(error) = ended {
-                tracing::error!("the task of a Plugin ended early: {error}");
-            }
-        }
+        // A panic ends none of them. The set would keep each result until it is taken.
+        while self.tasks.try_join_next().is_some() {}
         // Of these, no new object has to wait any more.
         self.ending
             .retain(|_, ended| ended.try_recv() == Err(TryRecvError::Empty));
@@ -141,20 +162,21 @@ impl Roster {
             }
         }
         for (key, why) in &looked.unreadable {
-            // Each change of any object reads all of them again.
+            // Each change of any object looks at all of them again.
             if self.unreadable.get(key) != Some(why) {
                 tracing::error!("Plugin {key} cannot be read, and stays as it was: {why}");
             }
         }
         self.unreadable = looked.unreadable;
-        if self.shared.note_names(looked.plugins.values()) {
+        let plugins = looked.plugins.values().map(|plugin| &**plugin);
+        if self.shared.note_names(plugins) {
             self.ring();
         }
         for (of, plugin) in looked.plugins {
             match self.kept.get(&of) {
                 Some(kept) => {
                     kept.object.send_if_modified(|last| {
-                        let is_news = plugin.concerns(last);
+                        let is_news = !Arc::ptr_eq(&plugin, last) && plugin.concerns(last);
                         *last = plugin;
                         is_news
                     });
@@ -164,18 +186,24 @@ impl Roster {
         }
     }
 
-    fn begin(&mut self, of: (String, String), plugin: Plugin, first: Option<FirstLook>) {
+    fn begin(&mut self, of: (String, String), plugin: Arc<Plugin>, mut first: Option<FirstLook>) {
         let before = self.ending.remove(&of.0);
         let (object, receiver) = watch::channel(plugin);
         let (end, ended) = oneshot::channel();
         let bell = Arc::new(Notify::new());
         let (shared, rung) = (self.shared.clone(), bell.clone());
+        let about = format!("Plugin {}", of.0);
         self.tasks.spawn(async move {
             if let Some(before) = before {
                 // It tells by its end.
                 let _ = before.await;
             }
-            keeper::keep(shared, receiver, rung, first).await;
+            let life = receiver.clone();
+            supervise(&about, life, |is_again| {
+                let object = receiver.clone();
+                keeper::keep(shared.clone(), object, rung.clone(), first.take(), is_again)
+            })
+            .await;
             drop(end);
         });
         self.kept.insert(
@@ -192,24 +220,8 @@ impl Roster {
 /// What the store shows now.
 #[derive(Default)]
 struct Looked {
-    plugins: BTreeMap<(String, String), Plugin>,
+    /// The objects, by key and uid.
+    plugins: BTreeMap<(String, String), Arc<Plugin>>,
     /// The objects that this version of the host does not understand, by key, and why.
     unreadable: BTreeMap<String, String>,
-}
-
-fn look(found: &Subscription) -> Looked {
-    let mut looked = Looked::default();
-    for object in found.store().snapshots() {
-        match Plugin::parse(&object.text) {
-            Ok(plugin) => {
-                let of = (plugin.key(), plugin.metadata.uid.clone());
-                looked.plugins.insert(of, plugin);
-            }
-            Err(error) => {
-                let key = object.name.as_str().to_owned();
-                looked.unreadable.insert(key, error.to_string());
-            }
-        }
-    }
-    looked
 }

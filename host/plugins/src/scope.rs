@@ -1,13 +1,19 @@
 //! What the names in `spec` may be that decide about rights: they become parts of paths, and of the
 //! names of users. Pure functions of plain data: they must not know what exists in the cluster.
 
+use std::collections::BTreeSet;
+
 use vmhost_core::grants::ceiling::{ALL, Ceiling};
-use vmhost_core::is_dns_label;
+use vmhost_core::{ControllerDescription, Description, is_dns_label};
 
 use crate::object::Spec;
 
 /// The most namespaces of a plugin. Each is a watch of each kind, and a review of each right.
 const NAMESPACES: usize = 64;
+
+/// The most watches of a plugin in one cluster, each of which is a connection to the API server.
+/// Plugins share those that are alike; a component that selects differently each time shares none.
+const WATCHES: usize = 1024;
 
 /// The longest name of an object.
 const NAME_MAX: usize = 253;
@@ -34,6 +40,28 @@ pub(crate) fn check(spec: &Spec) -> Result<(), String> {
             vmhost_core::cut(name, 100)
         )),
         _ => Ok(()),
+    }
+}
+
+/// Returns why a plugin may not watch all that it describes, in these namespaces; none are all.
+pub(crate) fn watches(description: &Description, namespaces: &[String]) -> Result<(), String> {
+    let controllers = description.controllers.iter();
+    let watched = controllers.flat_map(ControllerDescription::kinds);
+    let watched = watched.map(|(_, watched)| watched);
+    let reviewed = description.reviews().flat_map(|(_, _, reads)| reads);
+    let one = watched.chain(reviewed).map(|of| {
+        let selectors = (of.label_selector.as_deref(), of.field_selector.as_deref());
+        (of.gvk(), selectors, of.metadata_only)
+    });
+    let each = one.collect::<BTreeSet<_>>().len();
+    let count = each.saturating_mul(namespaces.len().max(1));
+    match count <= WATCHES {
+        true => Ok(()),
+        false => Err(format!(
+            "the component watches {each} kinds or selections of kinds in {} namespaces: that is \
+             {count} watches, and at most {WATCHES} are allowed",
+            namespaces.len().max(1)
+        )),
     }
 }
 
@@ -99,6 +127,36 @@ mod tests {
         let many: Vec<String> = (0..65).map(|number| format!("n{number}")).collect();
         let spec = serde_json::json!({ "grants": { "namespaces": many } });
         assert!(why(&spec.to_string()).is_some());
+    }
+
+    #[test]
+    fn a_plugin_opens_so_many_watches_and_no_more() {
+        let reads = |count: usize, selects: bool| {
+            let one = |number: usize| {
+                let label = if selects {
+                    format!("n={number}")
+                } else {
+                    "n=1".to_owned()
+                };
+                serde_json::json!({ "version": "v1", "kind": "ConfigMap", "labelSelector": label })
+            };
+            let reads: Vec<_> = (0..count).map(one).collect();
+            let controller = serde_json::json!({ "name": "c", "reads": reads });
+            let text = serde_json::json!({
+                "apiVersion": "vmhost/v1", "name": "p", "controllers": [controller],
+            });
+            serde_json::from_value::<Description>(text).unwrap()
+        };
+        let namespaces = |count: usize| vec!["a".to_owned(); count];
+        assert_eq!(watches(&reads(64, true), &namespaces(16)), Ok(()));
+        assert_eq!(
+            watches(&reads(64, true), &[]),
+            Ok(()),
+            "all namespaces are one watch"
+        );
+        assert_eq!(watches(&reads(64, false), &namespaces(64)), Ok(()));
+        let why = watches(&reads(64, true), &namespaces(17)).unwrap_err();
+        assert!(why.contains("1088 watches"), "{why}");
     }
 
     #[test]

@@ -3,14 +3,24 @@
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use std::sync::Arc;
+
 use serde_json::{Map, Value};
+use tokio::task::spawn_blocking;
 use vmhost_cluster::Informers;
-use vmhost_core::RESERVED_SETTINGS;
+use vmhost_core::{Description, RESERVED_SETTINGS};
 use vmhost_engine::Settings;
 use vmhost_schema::Schema;
 
 use crate::object::Spec;
 use crate::watched::{Kind, Watched};
+
+/// How many bytes of defaults a schema may fill in. Its author is not trusted, and defaults within
+/// defaults multiply.
+const DEFAULTS: usize = 1 << 20;
+
+/// How often a value may be compared with a part of the schema, at most: a second's work.
+const COMPARED: usize = 10_000_000;
 
 /// Puts the settings together: those of Secrets and ConfigMaps in their order, then the object's.
 pub(crate) async fn gather(
@@ -56,19 +66,43 @@ fn decoded(secret: &Value, name: &str) -> Result<Map<String, Value>, String> {
     Ok(texts)
 }
 
-/// Compares settings with a plugin's schema, and adds its defaults. Each fault is named by its
-/// path.
-pub(crate) fn check(
+/// Compares settings with a plugin's schema, and adds its defaults, away from the thread of watches
+/// and writes: their authors decide how long it takes. Each fault is named by its path.
+pub(crate) async fn checked(
+    description: &Arc<Description>,
+    settings: Map<String, Value>,
+) -> Result<Map<String, Value>, String> {
+    if description.settings_schema.is_none() {
+        return Ok(settings);
+    }
+    let description = description.clone();
+    let checking = spawn_blocking(move || check(description.settings_schema.as_ref(), settings));
+    let cut_off = |error| Err(format!("the settings could not be compared: {error}"));
+    checking.await.unwrap_or_else(cut_off)
+}
+
+fn check(
     schema: Option<&Value>,
     settings: Map<String, Value>,
 ) -> Result<Map<String, Value>, String> {
     let Some(schema) = schema else {
         return Ok(settings);
     };
+    let parts = count(schema);
     let schema = Schema::parse(schema)
         .map_err(|error| format!("the component's settingsSchema makes no sense: {error}"))?;
     let mut value = Value::Object(settings);
-    schema.apply_defaults(&mut value);
+    if !schema.apply_defaults_within(&mut value, DEFAULTS) {
+        return Err(format!(
+            "the defaults of the component's settingsSchema take more than {DEFAULTS} bytes"
+        ));
+    }
+    let values = count(&value);
+    if parts.saturating_mul(values) > COMPARED {
+        return Err(format!(
+            "{values} values are too many for the {parts} parts of the component's settingsSchema"
+        ));
+    }
     let mut pruned = value.clone();
     let unknown = schema.prune(&mut pruned);
     let unknown = unknown
@@ -82,6 +116,15 @@ pub(crate) fn check(
     match (all.is_empty(), value) {
         (true, Value::Object(settings)) => Ok(settings),
         _ => Err(all.join("; ")),
+    }
+}
+
+/// The number of values within a value, with itself.
+fn count(value: &Value) -> usize {
+    1 + match value {
+        Value::Array(items) => items.iter().map(count).sum(),
+        Value::Object(map) => map.values().map(count).sum(),
+        _ => 0_usize,
     }
 }
 
@@ -124,6 +167,43 @@ mod tests {
         }
         let any = map(json!({ "anything": true }));
         assert_eq!(check(None, any.clone()), Ok(any));
+    }
+
+    #[test]
+    fn a_schema_cannot_ask_for_all_memory_or_time() {
+        let mut items = json!({ "type": "object" });
+        for _ in 0..9 {
+            items = json!({ "type": "object", "properties": {
+                "more": { "type": "array", "items": items, "default": vec![json!({}); 10] },
+            } });
+        }
+        let why = check(Some(&items), Map::new()).unwrap_err();
+        assert!(why.contains("defaults"), "{why}");
+
+        let some = |count: usize| vec![json!({ "minimum": 1 }); count];
+        let schema = json!({ "type": "object", "properties": {
+            "list": { "type": "array", "items": { "type": "integer", "anyOf": some(1000) } },
+        } });
+        let settings = |length: usize| map(json!({ "list": vec![2; length] }));
+        assert!(check(Some(&schema), settings(1000)).is_ok());
+        let why = check(Some(&schema), settings(10_000)).unwrap_err();
+        assert!(why.contains("too many"), "{why}");
+    }
+
+    #[tokio::test]
+    async fn a_description_without_a_schema_takes_all_settings() {
+        let with = |more: Value| {
+            let mut text = json!({ "apiVersion": "vmhost/v1", "name": "p", "controllers": [] });
+            text.as_object_mut().unwrap().extend(map(more));
+            Arc::new(serde_json::from_value::<Description>(text).unwrap())
+        };
+        let any = map(json!({ "anything": true }));
+        let description = with(json!({}));
+        assert_eq!(checked(&description, any.clone()).await, Ok(any.clone()));
+        let schema = json!({ "type": "object", "properties": {} });
+        let strict = with(json!({ "settingsSchema": schema }));
+        let why = checked(&strict, any).await.unwrap_err();
+        assert!(why.contains("settings.anything"), "{why}");
     }
 
     #[test]

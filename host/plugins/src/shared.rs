@@ -13,6 +13,8 @@ use vmhost_runtime::given::Given;
 use crate::images::Images;
 use crate::listed::listed;
 use crate::object::Plugin;
+use crate::parsed::Parsed;
+use crate::places::Places;
 use crate::policy::{Labels, Policy};
 
 /// The operator's settings.
@@ -43,6 +45,10 @@ pub(crate) struct Shared {
     pub(crate) policies: Subscription,
     pub(crate) namespaces: Subscription,
     pub(crate) revisions: Subscription,
+    /// The policies, as they were read last.
+    pub(crate) parsed: Mutex<Parsed<Policy>>,
+    /// Where components are read and compiled.
+    pub(crate) places: Places,
     /// Which object has each plugin's name.
     pub(crate) owners: Mutex<HashMap<String, String>>,
     /// Which object was reported to have each plugin's name.
@@ -50,8 +56,8 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// The policies about the plugins of a namespace, by name. An error while they are not known:
-    /// then nothing may start, since a policy might refuse it.
+    /// The policies about the plugins of a namespace, by name, without those that only keep names.
+    /// An error while they are not known: then nothing may start, since a policy might refuse it.
     pub(crate) async fn policies_of(&self, namespace: &str) -> Result<Vec<Policy>, String> {
         for (what, subscription) in [
             ("PluginPolicy objects", &self.policies),
@@ -62,18 +68,22 @@ impl Shared {
         }
         let labels = self.labels(namespace)?;
         let mut policies = Vec::new();
-        let mut broken = None;
-        for object in self.policies.store().snapshots() {
-            let policy = serde_json::from_str::<Policy>(&object.text);
-            let policy = policy.map_err(|error| error.to_string());
-            match policy.and_then(|policy| Ok((policy.is_about(&labels)?, policy))) {
-                Ok((true, policy)) => policies.push(policy),
-                Ok((false, _)) => {}
-                Err(why) => broken = Some(format!("PluginPolicy {}: {why}", object.name)),
+        let mut broken = Vec::new();
+        let mut parsed = self.parsed.lock();
+        for (name, policy) in parsed.look(self.policies.store().snapshots(), Policy::parse) {
+            let about = policy.as_ref().map_err(Clone::clone);
+            match about.and_then(|policy| Ok((policy.is_about(&labels)?, policy))) {
+                Ok((true, policy)) if !policy.only_keeps_names() => {
+                    policies.push(Policy::clone(policy));
+                }
+                Ok(_) => {}
+                Err(why) => broken.push(format!("PluginPolicy {name}: {why}")),
             }
         }
+        drop(parsed);
         policies.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
-        broken.map_or(Ok(policies), Err)
+        // Of several always the same one.
+        broken.into_iter().min().map_or(Ok(policies), Err)
     }
 
     /// Returns why a plugin's name is not for the plugins of a namespace, if a policy keeps it for
@@ -81,15 +91,14 @@ impl Shared {
     pub(crate) fn reserved(&self, plugin: &str, namespace: &str) -> Option<String> {
         // Of a namespace that is not known nothing can be said, and nothing runs there anew.
         let labels = self.labels(namespace).ok()?;
-        let objects = self.policies.store().snapshots();
-        let policies = objects
-            .iter()
-            .filter_map(|object| serde_json::from_str::<Policy>(&object.text).ok());
+        let mut parsed = self.parsed.lock();
+        let policies = parsed.look(self.policies.store().snapshots(), Policy::parse);
+        let policies = policies.filter_map(|(_, policy)| policy.as_ref().ok());
         let keepers = policies.filter(|policy| {
             policy.reserves(plugin) && policy.is_about(&labels).is_ok_and(|is_about| !is_about)
         });
         // Of several always the same one: another message each time would be written each time.
-        let keeper = keepers.map(|policy| policy.metadata.name).min()?;
+        let keeper = keepers.map(|policy| &policy.metadata.name).min()?;
         Some(format!(
             "the PluginPolicy {keeper} keeps the name {plugin:?} for other namespaces than \
              {namespace}"
@@ -145,6 +154,13 @@ impl Shared {
         let is_free = before.any(|(name, key)| named.get(name) != Some(key));
         *reported = named;
         is_free
+    }
+
+    /// The plugin's name that an object has taken in this process.
+    pub(crate) fn taken_by(&self, key: &str) -> Option<String> {
+        let owners = self.owners.lock();
+        let mut taken = owners.iter().filter(|(_, owner)| *owner == key);
+        taken.next().map(|(name, _)| name.clone())
     }
 
     /// Frees the name that an object had.

@@ -11,6 +11,7 @@ use bytes::Bytes;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
+use vmhost_core::Snapshot;
 
 use crate::conditions::Stop;
 use crate::images::Signed;
@@ -45,6 +46,8 @@ pub(crate) struct Known {
     resolved: Option<(String, String, Instant)>,
     /// What the tag stands for now, if that is something else.
     pub(crate) moved_to: Option<String>,
+    /// The ConfigMap and the key that were read last, and their content.
+    map: Option<(Snapshot, String, Arc<Content>)>,
     /// Length and time of the file that was read last.
     stamp: Option<(u64, SystemTime)>,
     /// The only digest of the origin that is good: of an earlier revision.
@@ -119,9 +122,17 @@ impl Known {
         watched: &mut Watched,
     ) -> Result<Arc<Content>, Stop> {
         let informers = &shared.given.plugins.informers;
-        let map = watched.get(informers, Kind::ConfigMap, &from.name).await;
-        let map = map.map_err(pulled)?;
         let KeyRef { name, key } = from;
+        let object = watched.snapshot(informers, Kind::ConfigMap, name).await;
+        let object = object.map_err(pulled)?;
+        if let Some((of, at, content)) = &self.map
+            && Arc::ptr_eq(of, &object)
+            && at == key
+        {
+            return Ok(content.clone());
+        }
+        let map = serde_json::from_str::<Value>(&object.text);
+        let map = map.map_err(|_| pulled(format!("ConfigMap {name} is malformed")))?;
         let text = map.get("binaryData").and_then(|data| data.get(key));
         let text = text.and_then(Value::as_str).ok_or_else(|| {
             pulled(format!(
@@ -133,10 +144,12 @@ impl Known {
             .map_err(|_| pulled(format!("key {key} of ConfigMap {name} is not base64")))?;
         let content = of_bytes(CONFIG_MAP, bytes.into());
         let place = format!("configMap {}", content.digest);
-        match self.last_of(&place) {
-            Some(last) => Ok(last),
-            None => Ok(self.keep(place, content)),
-        }
+        let content = match self.last_of(&place) {
+            Some(last) => last,
+            None => self.keep(place, content),
+        };
+        self.map = Some((object, key.clone(), content.clone()));
+        Ok(content)
     }
 
     async fn file(&mut self, shared: &Shared, path: &str) -> Result<Arc<Content>, Stop> {
@@ -170,7 +183,7 @@ impl Known {
 
     /// Reads the component again at the next look.
     pub(crate) fn forget(&mut self) {
-        self.last = None;
+        (self.last, self.map) = (None, None);
     }
 
     fn last_of(&self, place: &str) -> Option<Arc<Content>> {

@@ -49,6 +49,8 @@ impl Keeper {
             );
             return Err(Stop::at("Granted", "Denied", text));
         }
+        let watches = scope::watches(description, &met.namespaces);
+        watches.map_err(|why| Stop::at("Loaded", "TooManyWatches", why))?;
         let terms = Terms {
             settings: Some(settings),
             limits: Some(limits),

@@ -1,7 +1,10 @@
-//! From a `spec` to what it wants to run: source -> policy -> describe -> settings -> grants. Each
-//! step that fails is a condition. It must not know what runs now, nor what is done with the
+//! From a `spec` to what it wants to run: source -> policy -> describe -> settings -> grants -> name.
+//! Each step that fails is a condition. It must not know what runs now, nor what is done with the
 //! result.
 
+use std::sync::Arc;
+
+use tokio::task::spawn_blocking;
 use vmhost_core::chain_line;
 use vmhost_engine::LoadError;
 use vmhost_runtime::config::terms::Terms;
@@ -11,6 +14,7 @@ use crate::conditions::{Found, Stop};
 use crate::keeper::Keeper;
 use crate::lane::{Code, Described, Lane, Wanted};
 use crate::object::Plugin;
+use crate::policy::Policy;
 use crate::revision::{self, Revision};
 use crate::settings;
 use crate::source::{Content, of_image};
@@ -28,6 +32,7 @@ impl Keeper {
         let shared = self.shared.clone();
         let policies = shared.policies_of(&plugin.metadata.namespace).await;
         let policies = policies.map_err(|why| Stop::at("Verified", "PoliciesUnknown", why))?;
+        let policies: Arc<[Policy]> = policies.into();
         let home = &plugin.metadata.namespace;
         if let Some(image) = &plugin.spec.image {
             let image = of_image(image);
@@ -39,22 +44,22 @@ impl Keeper {
         lane.source = Some(content.clone());
         let text = format!("{} {}", content.origin, content.digest);
         found.done("Pulled", "Pulled", text);
-        let required = shared.options.require_signatures;
-        let signers = verified(&content, &policies, required, found);
+        let signers = self.verified(&content, &policies, found).await;
         if signers.is_err() {
             // It may be signed later, so that its signatures are read again.
             lane.known.forget();
         }
         lane.signers = signers?;
-        let code = self.code(&content, lane).await?;
-        self.claim(plugin, &code.description.name)?;
+        let code = self.code(home, &content, lane).await?;
         let informers = &shared.given.plugins.informers;
         let unfit = |why: String| Stop::at("Loaded", "SettingsInvalid", why);
         let given = settings::gather(&plugin.spec, informers, &mut self.watched).await;
-        let schema = code.description.settings_schema.as_ref();
-        let checked = settings::check(schema, given.map_err(unfit)?).map_err(unfit)?;
+        let checked = settings::checked(&code.description, given.map_err(unfit)?).await;
+        let checked = checked.map_err(unfit)?;
         let terms = self.terms(plugin, &code.description, &policies, checked, found)?;
         self.review(&code, &terms, home).await?;
+        // At the end: what may not run keeps its name from nobody.
+        self.claim(plugin, &code.description.name)?;
         let revision = Revision {
             name: revision::name(plugin, &code.component, &terms),
             source: content.origin.clone(),
@@ -71,14 +76,39 @@ impl Keeper {
         })
     }
 
+    /// Checks origin and signatures of a component, away from the thread of watches and writes: the
+    /// whole component is hashed.
+    async fn verified(
+        &self,
+        content: &Arc<Content>,
+        policies: &Arc<[Policy]>,
+        found: &mut Found,
+    ) -> Result<Vec<String>, Stop> {
+        let required = self.shared.options.require_signatures;
+        let (content, policies) = (content.clone(), policies.clone());
+        let verifying = spawn_blocking(move || {
+            let mut found = Found::default();
+            let signers = verified(&content, &policies, required, &mut found);
+            (signers, found)
+        });
+        match verifying.await {
+            Ok((signers, told)) => {
+                found.extend(told);
+                signers
+            }
+            Err(error) => Err(Stop::at("Verified", "Unverified", error.to_string())),
+        }
+    }
+
     /// The code of a component, compiled once.
-    async fn code(&self, content: &Content, lane: &mut Lane) -> Result<Code, Stop> {
+    async fn code(&self, home: &str, content: &Content, lane: &mut Lane) -> Result<Code, Stop> {
         let not_loadable = |why: String| Stop::at("Loaded", "NotLoadable", why);
         if let Some(described) = &lane.described
             && described.digest == content.digest
         {
             return described.loaded.clone().map_err(not_loadable);
         }
+        let _place = self.shared.places.take(home, "Loaded").await?;
         let loader = &self.shared.given.plugins.loader;
         let loaded = async {
             let (image, compile) = loader.compile(content.component.clone()).await?;
@@ -87,7 +117,7 @@ impl Keeper {
                 component: plugin.digest().to_owned(),
                 image,
                 compile,
-                description: plugin.description().clone(),
+                description: Arc::new(plugin.description().clone()),
             })
         };
         let loaded = loaded.await;
@@ -107,9 +137,6 @@ impl Keeper {
     fn claim(&self, plugin: &Plugin, name: &str) -> Result<(), Stop> {
         if let Some(why) = self.shared.reserved(name, &plugin.metadata.namespace) {
             // What still runs is taken off by itself.
-            if self.plugin.is_none() {
-                self.shared.free(&self.key);
-            }
             return Err(Stop::at("Loaded", NAME_RESERVED, why));
         }
         let taken = |why: String| Stop::at("Loaded", "NameTaken", why);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use tokio::sync::Notify;
 use vmhost_cluster::{Informers, Notice, Subscriber, Subscription, WatchSpec};
-use vmhost_core::{Gvk, ObjectName};
+use vmhost_core::{Gvk, ObjectName, Snapshot};
 
 use crate::listed::listed;
 
@@ -71,6 +71,19 @@ impl Watched {
         kind: Kind,
         name: &str,
     ) -> Result<Value, String> {
+        let object = self.snapshot(informers, kind, name).await?;
+        // The error could quote a value.
+        serde_json::from_str(&object.text)
+            .map_err(|_| format!("{} {} is malformed", kind.name(), object.name))
+    }
+
+    /// Returns an object's text.
+    pub(crate) async fn snapshot(
+        &mut self,
+        informers: &Informers,
+        kind: Kind,
+        name: &str,
+    ) -> Result<Snapshot, String> {
         let what = format!("{} {}/{name}", kind.name(), self.namespace);
         let sound = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.');
         if name.is_empty() || !name.chars().all(sound) {
@@ -92,8 +105,6 @@ impl Watched {
         known.map_err(|state| format!("{what} cannot be read: {state}"))?;
         let key = ObjectName::new(Some(&self.namespace), name);
         let found = subscription.store().get(key.as_str());
-        let object = found.ok_or_else(|| format!("{what} does not exist"))?;
-        // The error could quote a value.
-        serde_json::from_str(&object.text).map_err(|_| format!("{what} is malformed"))
+        found.ok_or_else(|| format!("{what} does not exist"))
     }
 }

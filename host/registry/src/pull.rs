@@ -179,7 +179,7 @@ async fn pull_at(place: &Reference, options: &Pull<'_>) -> Result<Pulled, Error>
     let response = wire.get(&format!("blobs/{}", layer.digest), "*/*").await?;
     let response = wire.success(response, "component").await?;
     let component = wire.body(response, "component", layer.size).await?;
-    check_layer(&name, &component, &layer.digest)?;
+    let component = checked(name, component, layer.digest).await?;
     let (signatures, old_signature) = match options.signatures {
         true => referrers::signatures(&mut wire, &digest).await?,
         false => (Vec::new(), false),
@@ -192,6 +192,16 @@ async fn pull_at(place: &Reference, options: &Pull<'_>) -> Result<Pulled, Error>
         old_signature,
         signatures_unread: None,
     })
+}
+
+/// Compares a component with its digest, away from the caller's runtime: hashing the largest one
+/// takes a quarter of a second.
+async fn checked(name: String, component: Bytes, digest: String) -> Result<Bytes, Error> {
+    let checking = tokio::task::spawn_blocking(move || {
+        check_layer(&name, &component, &digest).map(|()| component)
+    });
+    let cut_off = |error: tokio::task::JoinError| Err(Error::Setup(error.to_string()));
+    checking.await.unwrap_or_else(cut_off)
 }
 
 /// Reads the manifest, and compares it with the digests that the reference and the registry name.

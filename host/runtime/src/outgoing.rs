@@ -23,7 +23,7 @@ use vmhost_http::{Allow, Authorities, Client, Outside, Prepared};
 use crate::config::book::SettingsBook;
 use crate::config::terms::Terms;
 use crate::lead::Leadership;
-use crate::observe::trace::{carried, traceparent};
+use crate::observe::trace::{carried, headers};
 
 pub(crate) mod cut_off;
 mod secrets;
@@ -261,8 +261,8 @@ impl Exchange {
             let value = self.value(header).await?;
             self.prepared.add(header, &value)?;
         }
-        if let Some(traceparent) = traceparent() {
-            self.client.tell_trace(&mut self.prepared, &traceparent);
+        if let Some(trace) = headers() {
+            self.client.tell_trace(&mut self.prepared, &trace);
         }
         let left = self.call.left.saturating_sub(began.elapsed());
         if !self.call.request.is_safe() {

@@ -6,8 +6,12 @@ use anyhow::Result;
 use vmhost_runtime::observe::admin::state::HostState;
 
 use super::Host;
+use super::tls::Tls;
 use crate::address::{DEV_KUBECONFIG, address_file};
 use crate::cli::running::HostArgs;
+
+/// What stands before the address of a host that speaks TLS.
+const HTTPS: &str = "https://";
 
 /// The default admin address of a host.
 const DEFAULT_ADDRESS: &str = "127.0.0.1:8082";
@@ -15,10 +19,15 @@ const DEFAULT_ADDRESS: &str = "127.0.0.1:8082";
 /// Returns the host at the given address, or the first host that answers: a `vmhost dev` of this
 /// folder or of `$KUBECONFIG`, then a host at the default address.
 pub(crate) async fn find(asked: &HostArgs) -> Result<(Host, HostState)> {
-    let at = |address| Host::at(address, asked.admin_token_file.clone());
     if let Some(given) = &asked.address {
-        return at(address(given)).await;
+        let tls = given.strip_prefix(HTTPS);
+        let given = address(tls.unwrap_or(given).trim_end_matches('/'));
+        let tls = tls
+            .map(|_| Tls::new(asked.admin_ca.as_deref()))
+            .transpose()?;
+        return Host::at(given, asked.admin_token_file.clone(), tls).await;
     }
+    let at = |address| Host::at(address, asked.admin_token_file.clone(), None);
     let named = std::env::var_os("KUBECONFIG").unwrap_or_default();
     let kubeconfigs = std::env::split_paths(&named).chain([PathBuf::from(DEV_KUBECONFIG)]);
     for kubeconfig in kubeconfigs {

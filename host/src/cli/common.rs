@@ -59,6 +59,15 @@ pub(crate) struct CommonArgs {
         default_value = "64Mi"
     )]
     pub(crate) memory_limit: String,
+    /// The size limit of a component: 64Mi, 8Mi, or bytes. Compiling a larger one takes longer and
+    /// more memory, and whoever may create a Plugin brings one.
+    #[arg(
+        long,
+        value_name = "SIZE",
+        env = "VMHOST_COMPONENT_LIMIT",
+        default_value = "64Mi"
+    )]
+    pub(crate) component_limit: String,
     /// The size of the buffer for changes that a plugin's `map-changes` has not mapped yet: 64Mi,
     /// 1Gi, or bytes. When it is full, every key is enqueued instead.
     #[arg(

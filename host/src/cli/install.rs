@@ -82,6 +82,14 @@ pub(crate) struct PackageArgs {
     /// vmhost that is installed, instead of a Deployment with a vmhost of its own.
     #[arg(long, value_name = "REFERENCE")]
     pub(crate) oci: Option<String>,
+    /// The service account of the vmhost that runs the Plugin, which reads for it.
+    #[arg(
+        long,
+        value_name = "NAMESPACE/NAME",
+        default_value = "vmhost-system/vmhost",
+        requires = "oci"
+    )]
+    pub(crate) host_account: String,
     /// The image of vmhost in the Deployment. Default: the chart's.
     #[arg(long, value_name = "IMAGE", conflicts_with = "oci")]
     pub(crate) image: Option<String>,

@@ -10,10 +10,15 @@ use super::common::OutputFormat;
 /// Which host is asked or given an order, and with which token.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct HostArgs {
-    /// The admin address of the host (its --admin-bind-address). Default: the address of a
+    /// The admin address of the host (its --admin-bind-address), with https:// in front if it speaks
+    /// TLS. Default: the address of a
     /// `vmhost dev` that wrote $KUBECONFIG or ./.vmhost/kubeconfig, else 127.0.0.1:8082.
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) address: Option<String>,
+    /// A PEM file with the certificate authorities of a host that has --admin-cert-dir, for an
+    /// --address that begins with https://. Default: those of the machine.
+    #[arg(long, value_name = "FILE", env = "VMHOST_ADMIN_CA")]
+    pub(crate) admin_ca: Option<PathBuf>,
     /// The Deployment of a host in the cluster, whose leader is asked through `kubectl
     /// port-forward`, unless --address is given. Default of `kubectl vmhost`: vmhost-system/vmhost.
     #[arg(long, value_name = "[NAMESPACE/]NAME", env = "VMHOST_DEPLOYMENT")]

@@ -54,7 +54,7 @@ impl Target {
     /// Returns kubectl, with the flags that name the cluster and the namespace. It is found on the
     /// PATH, unless `$VMHOST_KUBECTL` names it.
     fn kubectl(&self) -> Command {
-        let program = std::env::var_os("VMHOST_KUBECTL");
+        let program = std::env::var_os("VMHOST_KUBECTL").filter(|name| !name.is_empty());
         let mut command = Command::new(program.unwrap_or_else(|| OsString::from("kubectl")));
         if let Some(context) = &self.context {
             command.arg(format!("--context={context}"));

@@ -11,10 +11,6 @@ use super::own_host;
 use crate::install::base;
 use crate::rbac::offline_documents;
 
-/// The service account of the host that runs Plugins, as `vmhost install` makes it: its namespace
-/// and its name.
-const HOST: (&str, &str) = ("vmhost-system", "vmhost");
-
 /// The most bytes that a ConfigMap holds.
 const CONFIG_MAP: usize = 1 << 20;
 
@@ -34,7 +30,11 @@ pub(super) enum Way<'a> {
         image: Option<&'a str>,
     },
     /// In a host that is installed, from a registry.
-    Plugin { reference: &'a str },
+    Plugin {
+        reference: &'a str,
+        /// The service account of that host.
+        host: Subject,
+    },
 }
 
 /// Returns the files by their names.
@@ -57,7 +57,7 @@ pub(super) fn files(wanted: &Wanted<'_>) -> Result<Vec<(String, Vec<u8>)>> {
             let objects = own_host::objects(name, wanted.namespace, *image)?;
             add("vmhost.yaml", &objects)?;
         }
-        Way::Plugin { reference } => {
+        Way::Plugin { reference, .. } => {
             let objects = [
                 service_account(&account, wanted.namespace),
                 plugin(name, wanted.namespace, reference, &account),
@@ -91,11 +91,11 @@ pub(super) fn files(wanted: &Wanted<'_>) -> Result<Vec<(String, Vec<u8>)>> {
 /// namespace, and the host that runs it reads for it, but writes as the account.
 fn roles(wanted: &Wanted<'_>, account: &str) -> Result<Vec<Value>> {
     let subject = Subject::service_account(wanted.namespace, account);
-    let documents = match wanted.way {
+    let documents = match &wanted.way {
         Way::Deployment { .. } => {
             offline_documents(wanted.description, &subject, &Options::default())?
         }
-        Way::Plugin { .. } => {
+        Way::Plugin { host, .. } => {
             let options = Options {
                 namespaces: vec![wanted.namespace.to_owned()],
                 ..Options::default()
@@ -104,8 +104,7 @@ fn roles(wanted: &Wanted<'_>, account: &str) -> Result<Vec<Value>> {
             let mut reads = wanted.description.clone();
             reads.permissions.clear();
             reads.name = format!("{}:host", reads.name);
-            let host = Subject::service_account(HOST.0, HOST.1);
-            documents.extend(offline_documents(&reads, &host, &options)?);
+            documents.extend(offline_documents(&reads, host, &options)?);
             documents
         }
     };
@@ -200,7 +199,8 @@ mod tests {
     #[test]
     fn a_plugin_is_bound_to_an_account_of_its_own() {
         let reference = "oci://registry.test/p@sha256:00";
-        let files = texts(&description(""), Way::Plugin { reference }).unwrap();
+        let host = Subject::service_account("platform", "rel-vmhost");
+        let files = texts(&description(""), Way::Plugin { reference, host }).unwrap();
         let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["plugin.yaml", "rbac.yaml", "kustomization.yaml"]);
         let all: String = files.into_iter().map(|(_, text)| text).collect();
@@ -210,7 +210,9 @@ mod tests {
         // It stays in its namespace, where the host only reads for it.
         assert!(!all.contains("ClusterRole"), "{all}");
         assert!(all.contains("name: vmhost:p:host"), "{all}");
-        assert!(all.contains("namespace: vmhost-system"), "{all}");
+        for words in ["name: rel-vmhost", "namespace: platform"] {
+            assert!(all.contains(words), "{words} is not in {all}");
+        }
     }
 
     #[test]

@@ -34,7 +34,7 @@ pub(crate) async fn command(loader: &Loader, args: &WebhooksArgs) -> Result<()> 
             description.name
         );
     }
-    let account = account(&args.service_account)?;
+    let account = account("--service-account", &args.service_account)?;
     let given = reach(args.webhook_service.as_deref(), args.webhook_url.as_deref())?;
     let reach = match given {
         Some(reach) => reach,

@@ -5,7 +5,7 @@
 use std::time::Instant;
 
 use http::HeaderMap;
-use vmhost_core::TRACEPARENT;
+use vmhost_core::{TRACEPARENT, TRACESTATE};
 
 /// How a review came in.
 #[derive(Clone, Debug)]
@@ -16,6 +16,8 @@ pub struct Arrival {
     pub deadline: Instant,
     /// The header `traceparent`, as it came.
     pub traceparent: Option<String>,
+    /// The headers `tracestate`, as they came: what other systems noted about that trace.
+    pub tracestate: Option<String>,
 }
 
 impl Arrival {
@@ -31,8 +33,17 @@ impl Arrival {
             began,
             deadline,
             traceparent: only.map(str::to_owned),
+            tracestate: joined(headers),
         }
     }
+}
+
+/// The values of all headers `tracestate`, which W3C joins as one list.
+fn joined(headers: &HeaderMap) -> Option<String> {
+    let values = headers.get_all(TRACESTATE).iter();
+    let values: Result<Vec<&str>, _> = values.map(|value| value.to_str()).collect();
+    let values = values.ok().filter(|values| !values.is_empty())?;
+    Some(values.join(","))
 }
 
 #[cfg(test)]
@@ -52,5 +63,17 @@ mod tests {
         assert_eq!(of(&["00-a"]).as_deref(), Some("00-a"));
         assert_eq!(of(&[]), None);
         assert_eq!(of(&["00-a", "00-b"]), None);
+    }
+
+    #[test]
+    fn all_notes_about_a_trace_are_one_list() {
+        let mut headers = HeaderMap::new();
+        let now = Instant::now();
+        assert_eq!(Arrival::new(now, now, &headers).tracestate, None);
+        for value in ["a=1,b=2", "c=3"] {
+            headers.append(TRACESTATE, value.parse().unwrap());
+        }
+        let state = Arrival::new(now, now, &headers).tracestate;
+        assert_eq!(state.as_deref(), Some("a=1,b=2,c=3"));
     }
 }

@@ -18,7 +18,7 @@ use tokio_rustls::server::TlsStream;
 use vmhost_core::chain_line;
 
 use crate::certificates::authority::{Authority, Leaf};
-use crate::certificates::folder::{Folder, METRICS};
+use crate::certificates::folder::{ADMIN, Folder, METRICS};
 use crate::certificates::shown::{self, Shown};
 use crate::error::Error;
 
@@ -36,6 +36,8 @@ pub type Connection = TlsStream<TcpStream>;
 
 /// What a server over TLS needs besides its socket.
 pub struct Https {
+    /// Which server it is, in logs.
+    server: &'static str,
     shown: Arc<Shown>,
     source: Source,
     /// What was wrong at the last look.
@@ -60,18 +62,24 @@ pub struct Connections(mpsc::Receiver<(Connection, SocketAddr)>);
 
 impl Https {
     /// Shows the certificate `tls.crt` of a folder, with `tls.key`, and reads them again when they
-    /// change.
+    /// change: for metrics.
     pub async fn of_folder(path: PathBuf) -> Result<Https, Error> {
-        Https::of(Source::Folder(Folder::new(path, METRICS))).await
+        Https::of(METRICS, Source::Folder(Folder::new(path, METRICS))).await
+    }
+
+    /// Like [`Https::of_folder`], for the admin address.
+    pub async fn of_admin_folder(path: PathBuf) -> Result<Https, Error> {
+        Https::of(ADMIN, Source::Folder(Folder::new(path, ADMIN))).await
     }
 
     /// Shows a certificate that this process makes, and makes again before it ends.
     pub async fn self_made() -> Result<Https, Error> {
-        Https::of(Source::Own(None)).await
+        Https::of(METRICS, Source::Own(None)).await
     }
 
-    async fn of(source: Source) -> Result<Https, Error> {
+    async fn of(server: &'static str, source: Source) -> Result<Https, Error> {
         let mut https = Https {
+            server,
             shown: Arc::default(),
             source,
             told: None,
@@ -111,7 +119,7 @@ impl Https {
     async fn look_again(&mut self) {
         let trouble = self.look().await.err().map(|error| chain_line(&error));
         if let Some(trouble) = trouble.as_ref().filter(|_| self.told != trouble) {
-            tracing::warn!("{METRICS}: {trouble}");
+            tracing::warn!("{}: {trouble}", self.server);
         }
         self.told = trouble;
     }
@@ -139,6 +147,7 @@ async fn accept(
     mut https: Https,
     done: mpsc::Sender<(Connection, SocketAddr)>,
 ) {
+    let server = https.server;
     let mut handshakes = JoinSet::new();
     let mut looks = interval(PERIOD);
     loop {
@@ -149,11 +158,12 @@ async fn accept(
             Some(_) = handshakes.join_next(), if !handshakes.is_empty() => {}
             accepted = listener.accept(), if has_place => match accepted {
                 Ok((stream, address)) => {
-                    handshakes.spawn(shake_hands(stream, address, tls.clone(), done.clone()));
+                    let shaken = shake_hands(server, (stream, address), tls.clone(), done.clone());
+                    handshakes.spawn(shaken);
                 }
                 // Most likely out of file descriptors: other connections may end in the meantime.
                 Err(error) => {
-                    tracing::warn!(%error, "{METRICS}: cannot accept a connection; retrying");
+                    tracing::warn!(%error, "{server}: cannot accept a connection; retrying");
                     sleep(PAUSE).await;
                 }
             }
@@ -162,8 +172,8 @@ async fn accept(
 }
 
 async fn shake_hands(
-    stream: TcpStream,
-    address: SocketAddr,
+    server: &str,
+    (stream, address): (TcpStream, SocketAddr),
     tls: TlsAcceptor,
     done: mpsc::Sender<(Connection, SocketAddr)>,
 ) {
@@ -171,8 +181,8 @@ async fn shake_hands(
     match timeout(HANDSHAKE, tls.accept(stream)).await {
         // The server is gone if it does not take it.
         Ok(Ok(stream)) => drop(done.send((stream, address)).await),
-        Ok(Err(error)) => tracing::debug!(%error, "{METRICS}: tls handshake failed"),
-        Err(_) => tracing::debug!("{METRICS}: tls handshake timed out"),
+        Ok(Err(error)) => tracing::debug!(%error, "{server}: tls handshake failed"),
+        Err(_) => tracing::debug!("{server}: tls handshake timed out"),
     }
 }
 
@@ -234,5 +244,8 @@ mod tests {
             text.contains("--metrics-cert-dir") && text.contains("tls.crt"),
             "{text}"
         );
+        let error = Https::of_admin_folder(folder.path().to_owned()).await;
+        let text = error.err().unwrap().to_string();
+        assert!(text.contains("--admin-cert-dir"), "{text}");
     }
 }

@@ -34,6 +34,8 @@ pub struct Span {
     pub trace_id: Vec<u8>,
     #[prost(bytes = "vec", tag = "2")]
     pub span_id: Vec<u8>,
+    #[prost(string, tag = "3")]
+    pub state: String,
     #[prost(bytes = "vec", tag = "4")]
     pub parent_span_id: Vec<u8>,
     #[prost(string, tag = "5")]

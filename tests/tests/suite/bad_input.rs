@@ -44,6 +44,24 @@ async fn plugins_that_cannot_be_loaded(server: &TestServer) -> Result<()> {
     exit.expect_error(&["no/such/plugin.wasm"])
 }
 
+#[test]
+fn an_empty_variable_counts_as_not_set() {
+    run::alone("an_empty_variable_counts_as_not_set", async || {
+        let file = "no/such/plugin.wasm";
+        let empty = host::bare()?.env("VMHOST_WORKERS", "").plugin(file);
+        let exit = empty.env("VMHOST_CALL_TIMEOUT", "").run().await?;
+        exit.expect_error(&[file])?;
+        // It would run nothing.
+        let exit = host::bare()?.env("VMHOST_PLUGIN", "").run().await?;
+        let text = exit.stderr.join("\n");
+        ensure!(
+            !exit.status.success() && text.contains("--plugin <PATH>"),
+            "{text}"
+        );
+        Ok(())
+    });
+}
+
 /// Starts a good plugin on this kubeconfig and expects one line with these words.
 async fn refused(file: &Path, more: &[&str], words: &[&str]) -> Result<()> {
     let policy = good()?;

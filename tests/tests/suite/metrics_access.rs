@@ -13,7 +13,7 @@ use vmhost_tests::guests::{self, Mode, PolicyFile};
 use vmhost_tests::server::TestServer;
 use vmhost_tests::vm::Vms;
 use vmhost_tests::wait::eventually;
-use vmhost_tests::{both_servers, net, run, tls};
+use vmhost_tests::{both_servers, host, net, run, tls};
 
 use crate::rbac::Runner;
 
@@ -137,6 +137,43 @@ async fn tokens_are_shown_over_tls_only(server: &TestServer) -> Result<()> {
         Ok((code == 200).then_some(()))
     })
     .await
+}
+
+both_servers!(orders_go_over_tls_to_an_admin_address_with_a_certificate);
+async fn orders_go_over_tls_to_an_admin_address_with_a_certificate(
+    server: &TestServer,
+) -> Result<()> {
+    let vms = Vms::install(server).await?;
+    let (policy, folder) = (policy()?, tempfile::tempdir()?);
+    let authority = Authority::new("admin")?;
+    authority.write_loopback(folder.path())?;
+    let file = folder.path().join("authority.pem");
+    fs::write(&file, authority.pem())?;
+    let host = vms.host(&server.kubeconfig(), &policy)?;
+    let host = host.arg("--admin-cert-dir").arg(folder.path());
+    let host = host.ready().await?;
+
+    let plain = host.ordered(&["status"]).await?;
+    plain.expect_error(&["is not a vmhost", "https://"])?;
+    let address = format!("https://{}", host.admin_addr());
+    let ask = async |command: &[&str], more: &[&str]| {
+        let asked = host::bare()?.args(command).args(["--address", &address]);
+        asked
+            .args(more)
+            .env("XDG_RUNTIME_DIR", host.dir())
+            .run()
+            .await
+    };
+    let stranger = ask(&["status"], &[]).await?;
+    stranger.expect_error(&["certificate", "--admin-ca"])?;
+    let file = file.display().to_string();
+    let trusted = ["--admin-ca", file.as_str()];
+    let status = ask(&["status"], &trusted).await?;
+    ensure!(status.status.success(), "{status:?}");
+    ensure!(status.stdout.join("\n").contains("vm-stamp"), "{status:?}");
+    // An order carries the token, which the command finds as on plain HTTP.
+    let refused = ask(&["rollback", "vm-stamp"], &trusted).await?;
+    refused.expect_error(&["no version ran before the running one"])
 }
 
 both_servers!(the_admin_address_is_for_its_users);

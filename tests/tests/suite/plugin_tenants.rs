@@ -4,7 +4,7 @@
 use std::fs;
 
 use anyhow::{Result, ensure};
-use serde_json::json;
+use serde_json::{Value, json};
 use vmhost_tests::both_servers;
 use vmhost_tests::guests::PolicyFile;
 use vmhost_tests::host;
@@ -65,6 +65,32 @@ async fn the_hosts_login_is_lent_by_those_who_have_it(server: &TestServer) -> Re
     Ok(())
 }
 
+/// What a component asks for that only a policy grants.
+fn calling() -> Value {
+    json!({ "http": [{ "host": "cloud.example.com" }] })
+}
+
+both_servers!(what_is_denied_keeps_its_name_from_nobody, own);
+async fn what_is_denied_keeps_its_name_from_nobody(server: &TestServer) -> Result<()> {
+    let denied = Objects::of(server, &server.namespace("denied").await?).await?;
+    let owner = Objects::of(server, &server.namespace("owner").await?).await?;
+    let _host = host::on(&server.kubeconfig())?
+        .arg("--plugins-from-cluster")
+        .ready()
+        .await?;
+    denied.component("web", &asking("web", &calling())?).await?;
+    denied.plugin("web", json!({})).await?;
+    denied.until("web", "Granted", "False", "Denied").await?;
+    let component = asking("web", &json!({}))?;
+    owner.component("web", &component).await?;
+    owner.plugin("web", json!({})).await?;
+    owner.until("web", "Available", "True", "Available").await?;
+    // Now it is granted all that it needs, and comes too late.
+    denied.component("web", &component).await?;
+    denied.until("web", "Loaded", "False", "NameTaken").await?;
+    Ok(())
+}
+
 both_servers!(a_reserved_name_is_taken_from_a_squatter, own);
 async fn a_reserved_name_is_taken_from_a_squatter(server: &TestServer) -> Result<()> {
     let squat = server.namespace("squat").await?;
@@ -79,9 +105,16 @@ async fn a_reserved_name_is_taken_from_a_squatter(server: &TestServer) -> Result
         .arg("--plugins-from-cluster")
         .ready()
         .await?;
+    let policy = json!({
+        "apiVersion": "vmhost.dev/v1alpha1",
+        "kind": "PluginPolicy",
+        "metadata": { "name": "calls" },
+        "spec": { "grants": { "http": ["*"] } },
+    });
+    user.create(POLICIES, &policy).await?;
     for objects in [&squatter, &owner] {
         objects
-            .component("web", &asking("web", &json!({}))?)
+            .component("web", &asking("web", &calling())?)
             .await?;
     }
     squatter.plugin("web", json!({})).await?;
@@ -106,6 +139,7 @@ async fn a_reserved_name_is_taken_from_a_squatter(server: &TestServer) -> Result
         .await?;
     let why = message(&refused, "Loaded");
     ensure!(why.contains("PluginPolicy names"), "{why}");
+    // The policy says nothing about HTTP, and takes it from nobody.
     owner.until("web", "Available", "True", "Available").await?;
     squatter
         .until("web", "Available", "False", "NotRunning")

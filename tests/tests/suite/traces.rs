@@ -50,6 +50,7 @@ async fn a_turn_is_a_trace(server: &TestServer) -> Result<()> {
         collector
             .watch(host)
             .env("OTEL_EXPORTER_OTLP_HEADERS", "x-key=a%20b")
+            .env("OTEL_EXPORTER_OTLP_COMPRESSION", "gzip")
             .env("OTEL_RESOURCE_ATTRIBUTES", "k8s.pod.name=pod-1")
     })
     .await?;
@@ -116,6 +117,7 @@ async fn a_turn_is_a_trace(server: &TestServer) -> Result<()> {
     ensure!(of_process("service.name") == Some("vmhost"), "{resource:?}");
     ensure!(of_process("k8s.pod.name") == Some("pod-1"), "{resource:?}");
     ensure!(collector.header("x-key") == "a b");
+    ensure!(collector.header("content-encoding") == "gzip");
     ensure!(collector.wrong().is_empty(), "{:?}", collector.wrong());
     let exported = [("result", "exported")];
     obey.host.until_metric(SPANS, &exported, 5.0).await?;

@@ -15,6 +15,8 @@ use vmhost_tests::server::TestServer;
 const PARENT: &str = "00f067aa0ba902b7";
 const SAMPLED: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const UNSAMPLED: &str = "5bf92f3577b34da6a3ce929d0e0e4736";
+/// What it notes about them.
+const STATE: &str = "vendor=note,other@x=1";
 
 fn describe(plugin: &str) -> Value {
     let mut description = checks(plugin);
@@ -64,6 +66,7 @@ impl Asks {
             .uri(&self.path)
             .header(header::CONTENT_TYPE, "application/json")
             .header("traceparent", traceparent)
+            .header("tracestate", STATE)
             .body(Body::from(serde_json::to_vec(&review)?))?;
         let response = self.client.send(request).await?;
         ensure!(response.status() == 200, "{uid}: {}", response.status());
@@ -128,6 +131,7 @@ async fn a_review_is_a_trace_of_its_request(server: &TestServer) -> Result<()> {
         "{spans:?}"
     );
     ensure!(read.attribute("vmhost.read.found") == "false", "{read:?}");
+    ensure!(spans.iter().all(|span| span.state == STATE), "{spans:?}");
     // The API server exports nothing of that trace, and neither does the host.
     let all = collector.spans();
     ensure!(!all.iter().any(|span| span.trace == UNSAMPLED), "{all:?}");

@@ -37,8 +37,51 @@ pub(crate) fn drop_nulls(value: &mut Value, node: &Node) {
     }
 }
 
+/// How much memory a value takes, besides its texts.
+const VALUE: usize = 32;
+
+/// How many bytes of defaults there is room for.
+pub(crate) struct Room {
+    /// `None` for any number.
+    left: Option<usize>,
+}
+
+/// There is no room for another default.
+pub(crate) struct Full;
+
+impl Room {
+    /// Room for any number of defaults.
+    pub(crate) fn any() -> Self {
+        Self { left: None }
+    }
+
+    /// Room for this many bytes.
+    pub(crate) fn of(bytes: usize) -> Self {
+        Self { left: Some(bytes) }
+    }
+
+    /// Returns a copy of a default.
+    fn copy(&mut self, default: &Value) -> Result<Value, Full> {
+        if let Some(left) = &mut self.left {
+            *left = left.checked_sub(size(default)).ok_or(Full)?;
+        }
+        Ok(default.clone())
+    }
+}
+
+/// About how many bytes a value takes.
+fn size(value: &Value) -> usize {
+    VALUE
+        + match value {
+            Value::String(text) => text.len(),
+            Value::Array(items) => items.iter().map(size).sum(),
+            Value::Object(map) => map.iter().map(|(name, of)| name.len() + size(of)).sum(),
+            Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+        }
+}
+
 /// Fills in defaults from the outside in, so that a default object gets its own defaults.
-pub(crate) fn fill(value: &mut Value, node: &Node) {
+pub(crate) fn fill(value: &mut Value, node: &Node, room: &mut Room) -> Result<(), Full> {
     match value {
         Value::Object(map) => {
             for (name, field) in &node.properties {
@@ -47,35 +90,37 @@ pub(crate) fn fill(value: &mut Value, node: &Node) {
                 };
                 match map.get_mut(name) {
                     None => {
-                        map.insert(name.clone(), default.clone());
+                        map.insert(name.clone(), room.copy(default)?);
                     }
-                    Some(value) if is_wrong_null(value, field) => *value = default.clone(),
+                    Some(value) if is_wrong_null(value, field) => *value = room.copy(default)?,
                     Some(_) => {}
                 }
             }
             for (name, value) in map.iter_mut() {
                 if let Some(field) = node.properties.get(name) {
-                    fill(value, field);
+                    fill(value, field, room)?;
                 } else if let Additional::Schema(field) = &node.additional {
-                    fill_null(value, field);
-                    fill(value, field);
+                    fill_null(value, field, room)?;
+                    fill(value, field, room)?;
                 }
             }
         }
         Value::Array(items) => {
             if let Some(node) = &node.items {
                 for item in items {
-                    fill_null(item, node);
-                    fill(item, node);
+                    fill_null(item, node, room)?;
+                    fill(item, node, room)?;
                 }
             }
         }
         _ => {}
     }
+    Ok(())
 }
 
-fn fill_null(value: &mut Value, node: &Node) {
+fn fill_null(value: &mut Value, node: &Node, room: &mut Room) -> Result<(), Full> {
     if let Some(default) = node.default.as_ref().filter(|_| is_wrong_null(value, node)) {
-        *value = default.clone();
+        *value = room.copy(default)?;
     }
+    Ok(())
 }

@@ -40,6 +40,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use default::Room;
+
 pub use builtin::{OBJECT_META, builtin, definition, descriptions, inflate, names, object_meta};
 pub use error::{Fault, NotStructural, Reason};
 pub use node::{Additional, ListType, Node, Type};
@@ -88,7 +90,16 @@ impl Schema {
     /// Fills in the defaults of fields that are missing in `object`, or null where null is not
     /// allowed.
     pub fn apply_defaults(&self, object: &mut Value) {
-        default::fill(object, &self.root);
+        // There is room for all of them.
+        let _ = default::fill(object, &self.root, &mut Room::any());
+    }
+
+    /// Like [`Schema::apply_defaults`], but stops before the defaults take more memory than this.
+    /// Returns whether all are filled in. For a schema whose author is not trusted: each item of a
+    /// default list gets the defaults of items, so that a short schema can ask for gigabytes.
+    #[must_use]
+    pub fn apply_defaults_within(&self, object: &mut Value, bytes: usize) -> bool {
+        default::fill(object, &self.root, &mut Room::of(bytes)).is_ok()
     }
 
     /// Removes the fields that the schema does not declare, and returns their paths, sorted. Also

@@ -383,6 +383,35 @@ fn every_definition_becomes_a_schema() {
 }
 
 #[test]
+fn defaults_within_defaults_stop_where_their_memory_ends() {
+    // A list of ten items, each of which gets such a list, seven times over.
+    let mut items = json!({ "type": "object" });
+    for _ in 0..7 {
+        items = json!({ "type": "object", "properties": {
+            "more": { "type": "array", "items": items, "default": vec![json!({}); 10] },
+        } });
+    }
+    let schema = Schema::parse(&items).unwrap();
+    let mut object = json!({});
+    assert!(!schema.apply_defaults_within(&mut object, 1 << 20));
+    let length = object.to_string().len();
+    assert!(length > 50_000 && length < 1 << 20, "{length}");
+
+    let few = json!({ "type": "object", "properties": {
+        "size": { "type": "integer", "default": 3 },
+        "name": { "type": "string", "default": "x" },
+    } });
+    let schema = Schema::parse(&few).unwrap();
+    let mut object = json!({ "name": "mine" });
+    assert!(schema.apply_defaults_within(&mut object, 32));
+    assert_eq!(object, json!({ "name": "mine", "size": 3 }));
+    assert!(
+        !schema.apply_defaults_within(&mut json!({}), 32),
+        "two do not fit"
+    );
+}
+
+#[test]
 fn a_built_in_kind_has_the_defaults_of_the_documents_and_of_the_code() {
     let schema = builtin("io.k8s.api.apps.v1.Deployment").unwrap();
     let mut object = json!({ "spec": {

@@ -9,6 +9,9 @@ pub enum SettingsError {
          for HTTP (4318)"
     )]
     Protocol(&'static str, String),
+    /// The collector must know another compression.
+    #[error("{0}={1}: vmhost compresses by gzip only; set gzip or none")]
+    Compression(&'static str, String),
     /// Another exporter.
     #[error("OTEL_TRACES_EXPORTER={0}: vmhost exports by otlp only; set otlp or none")]
     Exporter(String),

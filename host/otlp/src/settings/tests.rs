@@ -109,6 +109,22 @@ fn batches_have_opentelemetry_s_defaults() {
 }
 
 #[test]
+fn bodies_are_compressed_if_a_variable_says_so() {
+    assert!(!on(&[]).compresses);
+    for (value, expected) in [("gzip", true), ("none", false), ("", false)] {
+        let general = ("OTEL_EXPORTER_OTLP_COMPRESSION", value);
+        assert_eq!(on(&[general]).compresses, expected, "{value}");
+        let own = ("OTEL_EXPORTER_OTLP_TRACES_COMPRESSION", value);
+        assert_eq!(on(&[own]).compresses, expected, "{value}");
+    }
+    let both = [
+        ("OTEL_EXPORTER_OTLP_COMPRESSION", "gzip"),
+        ("OTEL_EXPORTER_OTLP_TRACES_COMPRESSION", "none"),
+    ];
+    assert!(!on(&both).compresses);
+}
+
+#[test]
 fn a_sampler_takes_a_share() {
     let share = |argument: &str| {
         on(&[
@@ -158,7 +174,8 @@ fn a_certificate_of_this_process_has_a_key() {
 
 #[test]
 fn what_cannot_be_used_is_named() {
-    let cases: [(&[(&str, &str)], &str); 10] = [
+    let cases: [(&[(&str, &str)], &str); 11] = [
+        (&[ON, ("OTEL_EXPORTER_OTLP_COMPRESSION", "zstd")], "gzip"),
         (&[ON, ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")], "4318"),
         (&[ON, ("OTEL_TRACES_EXPORTER", "zipkin")], "zipkin"),
         (&[("OTEL_EXPORTER_OTLP_ENDPOINT", "collector:4318")], "URL"),

@@ -62,6 +62,22 @@ impl<F: Fn(&str) -> Option<String>> Variables<F> {
         }
     }
 
+    /// Returns whether bodies are compressed, by gzip.
+    pub(super) fn compresses(&self) -> Result<bool, SettingsError> {
+        let set = self.first(&[
+            "OTEL_EXPORTER_OTLP_TRACES_COMPRESSION",
+            "OTEL_EXPORTER_OTLP_COMPRESSION",
+        ]);
+        match set {
+            None => Ok(false),
+            Some((name, way)) => match way.as_str() {
+                "gzip" => Ok(true),
+                "none" => Ok(false),
+                _ => Err(SettingsError::Compression(name, way)),
+            },
+        }
+    }
+
     /// Returns the URL of traces, if a variable gives one.
     pub(super) fn endpoint(&self) -> Result<Option<Uri>, SettingsError> {
         let own = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT";

@@ -35,6 +35,7 @@ fn spans(tracer: &Tracer, count: usize) -> Vec<Span> {
     let one = |_| Span {
         context: tracer.trace().unwrap(),
         parent: None,
+        state: None,
         name: "turn".into(),
         kind: Kind::Internal,
         began: now,
@@ -103,6 +104,7 @@ async fn a_flush_sends_all_in_batches() {
     let set = [
         ("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "2"),
         ("OTEL_EXPORTER_OTLP_HEADERS", "x-key=secret"),
+        ("OTEL_EXPORTER_OTLP_COMPRESSION", "gzip"),
     ];
     let tracer = Tracer::start(settings(&endpoint, &set), counts.clone()).unwrap();
     tracer.export(spans(&tracer, 5));
@@ -111,7 +113,11 @@ async fn a_flush_sends_all_in_batches() {
     assert_eq!(sizes, [2, 2, 1]);
     let head = heads.recv().await.unwrap();
     assert!(head.starts_with("POST /v1/traces HTTP/1.1"), "{head}");
-    for line in ["content-type: application/x-protobuf", "x-key: secret"] {
+    for line in [
+        "content-type: application/x-protobuf",
+        "content-encoding: gzip",
+        "x-key: secret",
+    ] {
         assert!(head.contains(line), "{head}");
     }
 }
@@ -191,12 +197,15 @@ async fn a_trace_goes_on_from_another_process() {
     };
     let above = start(&[]).trace().unwrap();
     let parent = Parent::parse(&above.traceparent());
-    let (below, of) = start(&[]).trace_below(parent).unwrap();
-    assert_eq!((below.trace, of), (above.trace, Some(above.span)));
-    assert_ne!(below.span, above.span);
+    let parent = parent.map(|parent| parent.with_state("a=1"));
+    let below = start(&[]).trace_below(parent.clone()).unwrap();
+    let of = (below.root.trace, below.above);
+    assert_eq!(of, (above.trace, Some(above.span)));
+    assert_eq!(below.state, TraceState::parse("a=1"));
+    assert_ne!(below.root.span, above.span);
     let alone = start(&[("OTEL_PROPAGATORS", "none")]);
-    let (other, of) = alone.trace_below(parent).unwrap();
-    assert!(other.trace != above.trace && of.is_none());
+    let other = alone.trace_below(parent.clone()).unwrap();
+    assert!(other.root.trace != above.trace && other.above.is_none() && other.state.is_none());
     // Without a trace elsewhere there is none here, and with one there is.
     let follows = start(&[("OTEL_TRACES_SAMPLER", "parentbased_always_off")]);
     assert!(follows.trace().is_none() && follows.trace_below(parent).is_some());

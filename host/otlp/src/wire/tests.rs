@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::context::{Context, SpanId, TraceId};
+use crate::state::TraceState;
 
 /// A field of bytes, whose number and length are below 16 and 128.
 fn field(number: u8, content: &[u8]) -> Vec<u8> {
@@ -24,6 +25,7 @@ fn the_bytes_are_those_of_the_specification() {
             span: SpanId::of(2),
         },
         parent: Some(SpanId::of(3)),
+        state: TraceState::parse("s=t"),
         name: "n".into(),
         kind: Kind::Client,
         began: instant,
@@ -44,6 +46,7 @@ fn the_bytes_are_those_of_the_specification() {
     let span = [
         field(1, &trace),
         field(2, &own),
+        field(3, b"s=t"),
         field(4, &parent),
         field(5, b"n"),
         vec![6 << 3, 3],
@@ -89,6 +92,7 @@ fn the_parent_of_a_server_s_span_is_elsewhere() {
     let mut span = Span {
         context: Context::root(TraceId::of(1)),
         parent: Some(SpanId::of(3)),
+        state: None,
         name: "n".into(),
         kind: Kind::Server,
         began: now,

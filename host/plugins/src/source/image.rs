@@ -42,6 +42,10 @@ impl Known {
         if let Some(content) = self.last_of(&place) {
             return Ok(content);
         }
+        let _place = shared
+            .places
+            .take(&plugin.metadata.namespace, "Pulled")
+            .await?;
         let read = images.pull(&image, &digest).await;
         let read = read.map_err(|why| Stop::at("Pulled", "PullFailed", why))?;
         let content = Content {

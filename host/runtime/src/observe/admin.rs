@@ -78,6 +78,8 @@ pub struct Admin {
     callers: Option<Arc<Callers>>,
     /// With what metrics are served over TLS. `None` for plain HTTP.
     https: Option<Https>,
+    /// The same of the admin address.
+    admin_https: Option<Https>,
 }
 
 impl Admin {
@@ -90,6 +92,7 @@ impl Admin {
             token: None,
             callers: None,
             https: None,
+            admin_https: None,
         })
     }
 
@@ -105,6 +108,13 @@ impl Admin {
     #[must_use]
     pub fn with_https(mut self, https: Https) -> Self {
         self.https = Some(https);
+        self
+    }
+
+    /// Serves the admin address over TLS.
+    #[must_use]
+    pub fn with_admin_https(mut self, https: Https) -> Self {
+        self.admin_https = Some(https);
         self
     }
 
@@ -134,14 +144,7 @@ impl Admin {
         warnings: &Arc<Warnings>,
         shadows: &Arc<Shadows>,
     ) -> Result<()> {
-        if let Some(address) = local(self.admin.as_ref())
-            && !address.ip().is_loopback()
-            && self.callers.is_none()
-        {
-            tracing::warn!(
-                "--admin-bind-address {address}: other machines may reach it, and it shows objects to everyone who asks; --metrics-access token asks who it is"
-            );
-        }
+        self.warn_of_strangers();
         self.warn_of_tokens();
         if let Some(listener) = self.metrics {
             let router = Router::new().route("/metrics", get(render));
@@ -172,35 +175,53 @@ impl Admin {
             let router = routes.merge(orders::router(desk, self.token));
             let router = behind(router, &self.callers, self.token);
             let guarded = router.layer(from_fn_with_state(bound, guard::check));
-            spawn(listening(listener)?, guarded);
+            let listener = listening(listener)?;
+            match self.admin_https {
+                None => spawn(listener, guarded),
+                Some(https) => spawn(Secure::of(listener, https)?, guarded),
+            }
         }
         Ok(())
     }
 }
 
 impl Admin {
-    /// Tells where tokens of users cross the network as plain HTTP.
-    fn warn_of_tokens(&self) {
-        if self.callers.is_none() {
-            return;
+    /// Tells that others may look at objects.
+    fn warn_of_strangers(&self) {
+        if let Some(address) = far(self.admin.as_ref())
+            && self.callers.is_none()
+        {
+            tracing::warn!(
+                "--admin-bind-address {address}: other machines may reach it, and it shows objects to everyone who asks; --metrics-access token asks who it is"
+            );
         }
-        let metrics = self.metrics.as_ref().filter(|_| self.https.is_none());
+    }
+
+    /// Tells where tokens cross the network as plain HTTP: those of users, and that of orders.
+    fn warn_of_tokens(&self) {
+        let asks = self.callers.is_some();
+        let metrics = self.metrics.as_ref();
+        let metrics = metrics.filter(|_| asks && self.https.is_none());
+        let admin = self.admin.as_ref();
+        let admin = admin.filter(|_| (asks || self.token.is_some()) && self.admin_https.is_none());
         for (flag, listener, cure) in [
             ("--metrics-bind-address", metrics, "use --metrics-secure"),
             (
                 "--admin-bind-address",
-                self.admin.as_ref(),
-                "bind it to 127.0.0.1, or put TLS before it",
+                admin,
+                "bind it to 127.0.0.1, or use --admin-cert-dir",
             ),
         ] {
-            let address = local(listener).filter(|address| !address.ip().is_loopback());
-            if let Some(address) = address {
-                tracing::warn!(
-                    "{flag} {address}: the tokens of --metrics-access token come as plain HTTP; {cure}"
-                );
+            if let Some(address) = far(listener) {
+                tracing::warn!("{flag} {address}: tokens come as plain HTTP; {cure}");
             }
         }
     }
+}
+
+/// The address of a listener that other machines may reach.
+fn far(listener: Option<&TcpListener>) -> Option<SocketAddr> {
+    local(listener).filter(|address| !address.ip().is_loopback())
 }
 
 /// Puts a door before these routes, if access is controlled.

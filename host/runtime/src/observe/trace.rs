@@ -24,8 +24,8 @@ use std::time::Instant;
 use futures_util::future::Either;
 use parking_lot::Mutex;
 use vmhost_cluster::TraceSource;
-use vmhost_core::{Gvk, ObjectName};
-use vmhost_otlp::{Context, Kind, Parent, Span, SpanId, Tracer, Value};
+use vmhost_core::{Gvk, ObjectName, TraceHeaders};
+use vmhost_otlp::{Begun, Context, Kind, Parent, Span, SpanId, TraceState, Tracer, Value};
 
 pub(crate) mod reader;
 
@@ -41,7 +41,15 @@ const MOST_READS: usize = 256;
 
 tokio::task_local! {
     /// The span that the requests of this task belong to.
-    static REQUEST: Context;
+    static REQUEST: Belongs;
+}
+
+/// What the requests of a task belong to.
+#[derive(Clone)]
+struct Belongs {
+    span: Context,
+    /// What other systems noted about the trace.
+    state: Option<TraceState>,
 }
 
 /// The trace of one turn or review.
@@ -51,6 +59,8 @@ pub(crate) struct TurnTrace {
     root: Context,
     /// The span of another process that it is below.
     above: Option<SpanId>,
+    /// What other systems noted about it, for all spans and requests.
+    state: Option<TraceState>,
     /// The span of the plugin's call.
     call: Context,
     /// The spans that have ended, besides these two.
@@ -71,8 +81,8 @@ pub(crate) struct Open {
 pub(crate) struct CurrentSpan;
 
 impl TraceSource for CurrentSpan {
-    fn traceparent(&self) -> Option<String> {
-        traceparent()
+    fn headers(&self) -> Option<TraceHeaders> {
+        headers()
     }
 }
 
@@ -91,11 +101,12 @@ impl TurnTrace {
 
     /// Like [`TurnTrace::begin`], below a span of another process.
     pub(crate) fn below(tracer: &Tracer, parent: Option<Parent>) -> Option<Arc<Self>> {
-        let (root, above) = tracer.trace_below(parent)?;
+        let Begun { root, above, state } = tracer.trace_below(parent)?;
         Some(Arc::new(Self {
             tracer: tracer.clone(),
             root,
             above,
+            state,
             call: root.child(),
             ended: Mutex::default(),
             begun: AtomicUsize::new(0),
@@ -151,6 +162,7 @@ impl TurnTrace {
             span: Span {
                 context: self.root.child(),
                 parent: Some(parent),
+                state: None,
                 name,
                 kind,
                 began: now,
@@ -176,6 +188,10 @@ impl TurnTrace {
         }
         let mut spans = std::mem::take(&mut *self.ended.lock());
         spans.push(root);
+        if self.state.is_some() {
+            let each = spans.iter_mut();
+            each.for_each(|span| span.state.clone_from(&self.state));
+        }
         self.tracer.export(spans);
     }
 }
@@ -194,7 +210,13 @@ impl Open {
     /// Runs work whose requests belong to this span.
     pub(crate) fn scope<F: Future>(&self, work: F) -> impl Future<Output = F::Output> + use<F> {
         match self.trace.tracer.propagates() {
-            true => Either::Left(REQUEST.scope(self.span.context, work)),
+            true => {
+                let belongs = Belongs {
+                    span: self.span.context,
+                    state: self.trace.state.clone(),
+                };
+                Either::Left(REQUEST.scope(belongs, work))
+            }
             false => Either::Right(work),
         }
     }
@@ -207,15 +229,22 @@ impl Open {
     }
 }
 
-/// The value of `traceparent` for a request of this task. `None` if it belongs to no trace.
-pub(crate) fn traceparent() -> Option<String> {
-    REQUEST.try_with(Context::traceparent).ok()
+/// The headers that name the trace of a request of this task. `None` if it belongs to no trace.
+pub(crate) fn headers() -> Option<TraceHeaders> {
+    let told = |belongs: &Belongs| TraceHeaders {
+        parent: belongs.span.traceparent(),
+        state: belongs
+            .state
+            .as_ref()
+            .map(|state| state.as_str().to_owned()),
+    };
+    REQUEST.try_with(told).ok()
 }
 
 /// Returns work that another task will run, whose requests belong to the present span.
 pub(crate) fn carried<F: Future>(work: F) -> impl Future<Output = F::Output> + use<F> {
-    match REQUEST.try_with(|context| *context) {
-        Ok(context) => Either::Left(REQUEST.scope(context, work)),
+    match REQUEST.try_with(Belongs::clone) {
+        Ok(belongs) => Either::Left(REQUEST.scope(belongs, work)),
         Err(_) => Either::Right(work),
     }
 }

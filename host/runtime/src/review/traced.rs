@@ -17,6 +17,10 @@ use crate::observe::trace::{self, TurnTrace};
 pub(super) fn begin(tracer: Option<&Tracer>, arrival: &Arrival) -> Option<Arc<TurnTrace>> {
     let tracer = tracer?;
     let parent = arrival.traceparent.as_deref().and_then(Parent::parse);
+    let parent = match &arrival.tracestate {
+        Some(state) => parent.map(|parent| parent.with_state(state)),
+        None => parent,
+    };
     TurnTrace::below(tracer, parent)
 }
 
@@ -33,6 +37,7 @@ pub(super) fn called(
     trace.add(Span {
         context: trace.call(),
         parent: Some(trace.root().span),
+        state: None,
         name: "call".into(),
         kind: Kind::Internal,
         began,
@@ -74,6 +79,7 @@ pub(super) fn end(
     trace.finish(Span {
         context: trace.root(),
         parent: trace.above(),
+        state: None,
         name: format!("{verb} {label}").into(),
         kind: Kind::Server,
         began: arrival.began,

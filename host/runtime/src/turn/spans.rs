@@ -39,6 +39,7 @@ pub(super) fn end(trace: &TurnTrace, ended: &Ended<'_>) {
     trace.add(Span {
         context: root.child(),
         parent: Some(root.span),
+        state: None,
         name: "wait".into(),
         kind: Kind::Internal,
         began: ready,
@@ -50,6 +51,7 @@ pub(super) fn end(trace: &TurnTrace, ended: &Ended<'_>) {
         trace.add(Span {
             context: trace.call(),
             parent: Some(root.span),
+            state: None,
             name: "call".into(),
             kind: Kind::Internal,
             began,
@@ -61,6 +63,7 @@ pub(super) fn end(trace: &TurnTrace, ended: &Ended<'_>) {
     trace.finish(Span {
         context: root,
         parent: trace.above(),
+        state: None,
         name: format!("reconcile {}", ended.origin.controller).into(),
         kind: Kind::Internal,
         began: ready,

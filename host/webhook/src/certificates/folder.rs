@@ -22,6 +22,8 @@ const AUTHORITY: &str = "ca.crt";
 pub(crate) const WEBHOOKS: &str = "webhooks";
 /// The server that shows those of `--metrics-cert-dir`.
 pub(crate) const METRICS: &str = "metrics";
+/// The server that shows those of `--admin-cert-dir`.
+pub(crate) const ADMIN: &str = "admin address";
 
 /// A folder, and what was read there last.
 pub(crate) struct Folder {
@@ -117,6 +119,7 @@ impl Files {
 fn flag(server: &str) -> &'static str {
     match server {
         METRICS => "--metrics-cert-dir",
+        ADMIN => "--admin-cert-dir",
         _ => "--webhook-cert-dir",
     }
 }

@@ -1,0 +1,28 @@
+//! What a keeper does first whose task before it panicked: what that one left running was overseen by
+//! nobody since. It must not know what panicked.
+
+use crate::conditions::Found;
+use crate::keeper::Keeper;
+use crate::object::Plugin;
+
+impl Keeper {
+    /// Takes over what a task left that panicked, and asks first whether it is still granted. A
+    /// canary does not go on by itself: its steps would promote it.
+    pub(crate) async fn takes_over(&mut self, plugin: &Plugin) {
+        self.plugin = self.shared.taken_by(&self.key);
+        if let Some(name) = &self.plugin
+            && let Err(error) = self.shared.given.abort(name).await
+        {
+            // The task before had taken the name, and installed nothing.
+            tracing::debug!("Plugin {}: {error}", self.key);
+            self.plugin = None;
+        }
+        let mut found = Found::default();
+        let text =
+            "vmhost failed while it looked at this Plugin, and tries again: its log says how";
+        found.not("Progressing", "HostFailed", text.to_owned());
+        self.revoke(plugin, &mut found).await;
+        self.available(plugin, &mut found);
+        self.tell(plugin, &found).await;
+    }
+}
