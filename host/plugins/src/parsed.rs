@@ -1,5 +1,5 @@
-//! The objects of a store, each parsed once for each of its versions: of thousands, one changes at a
-//! time, and all of them are looked at each time. It must not know what the objects are.
+//! The objects of a store, each parsed once for each of its versions: of thousands, one changes at
+//! a time, and all of them are looked at each time. It must not know what the objects are.
 
 use std::collections::HashMap;
 use std::sync::Arc;
