@@ -106,7 +106,8 @@ impl Sender {
         }
     }
 
-    /// Sends a packed body once, in this time and in that of one request. Returns the answer's body.
+    /// Sends a packed body once, in this time and in that of one request. Returns the body of the
+    /// answer.
     pub(crate) async fn send(&self, body: Bytes, left: Duration) -> Result<Bytes, Unsent> {
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = Method::POST;

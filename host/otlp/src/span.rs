@@ -14,7 +14,7 @@ pub struct Span {
     /// The span that it is a part of. `None` for the first span of a trace. That of
     /// [`Kind::Server`] is a span of another process.
     pub parent: Option<SpanId>,
-    /// What other systems noted about the trace. `None` until its end, when all of its spans get it.
+    /// What other systems noted about the trace. `None` until it ends, when all its spans get it.
     pub state: Option<TraceState>,
     /// What is done, with few different values: numbers and names of objects are attributes.
     pub name: Cow<'static, str>,

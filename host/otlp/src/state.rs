@@ -1,5 +1,5 @@
-//! W3C's `tracestate`: what the systems that a trace came through noted for themselves. It is handed
-//! on as it came, and this process notes nothing. Plain data.
+//! W3C's `tracestate`: what the systems that a trace came through noted for themselves. It is
+//! handed on as it came, and this process notes nothing. Plain data.
 
 use std::sync::Arc;
 

@@ -1,13 +1,16 @@
-//! The objects of a store, each parsed once for each of its versions: of thousands, one changes at a
-//! time, and all of them are looked at each time. It must not know what the objects are.
+//! The objects of a store, each parsed once for each of its versions: of thousands, one changes at
+//! a time, and all of them are looked at each time. It must not know what the objects are.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use vmhost_core::Snapshot;
 
+/// An object, or why it cannot be parsed.
+type One<T> = Result<Arc<T>, String>;
+
 /// What became of the objects that were looked at last, by key.
-pub(crate) struct Parsed<T>(HashMap<String, (Snapshot, Result<Arc<T>, String>)>);
+pub(crate) struct Parsed<T>(HashMap<String, (Snapshot, One<T>)>);
 
 impl<T> Default for Parsed<T> {
     fn default() -> Self {
@@ -21,7 +24,7 @@ impl<T> Parsed<T> {
         &mut self,
         objects: Vec<Snapshot>,
         parse: impl Fn(&str) -> Result<T, serde_json::Error>,
-    ) -> impl Iterator<Item = (&str, &Result<Arc<T>, String>)> {
+    ) -> impl Iterator<Item = (&str, &One<T>)> {
         let mut before = std::mem::take(&mut self.0);
         for object in objects {
             let key = object.name.as_str().to_owned();
@@ -59,9 +62,7 @@ mod tests {
         let (one, two) = (object("one", 1, "1"), object("two", 1, "2"));
         let first = look(vec![one.clone(), two]);
         let second = look(vec![one, object("two", 2, "22")]);
-        let of = |found: &HashMap<String, Result<Arc<u32>, String>>, key: &str| {
-            found[key].clone().unwrap()
-        };
+        let of = |found: &HashMap<String, One<u32>>, key: &str| found[key].clone().unwrap();
         assert!(Arc::ptr_eq(&of(&first, "a/one"), &of(&second, "a/one")));
         assert_eq!((*of(&first, "a/two"), *of(&second, "a/two")), (2, 22));
         let third = look(vec![object("two", 3, "no number")]);

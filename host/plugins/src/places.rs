@@ -1,6 +1,7 @@
-//! Places for what costs memory and time on the way to a component: reading it from a registry, and
-//! compiling it. The Plugins of one namespace share a few, so that a thousand of them, or a registry
-//! that never comes to an end, hold up nobody else. It must not know what is done in a place.
+//! Places for what costs memory and time on the way to a component: reading it from a registry,
+//! and compiling it. The Plugins of one namespace share a few, so that a thousand of them, or a
+//! registry that never comes to an end, hold up nobody else. It must not know what is done in a
+//! place.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};

@@ -121,11 +121,12 @@ fn check(
 
 /// The number of values within a value, with itself.
 fn count(value: &Value) -> usize {
-    1 + match value {
+    let below: usize = match value {
         Value::Array(items) => items.iter().map(count).sum(),
         Value::Object(map) => map.values().map(count).sum(),
-        _ => 0_usize,
-    }
+        _ => 0,
+    };
+    1 + below
 }
 
 /// Turns settings into texts: what is no text becomes JSON.

@@ -1,5 +1,5 @@
-//! What a keeper does first whose task before it panicked: what that one left running was overseen by
-//! nobody since. It must not know what panicked.
+//! What a keeper does first if the task before it panicked: what that one left running was overseen
+//! by nobody since. It must not know what panicked.
 
 use crate::conditions::Found;
 use crate::keeper::Keeper;

@@ -1,6 +1,6 @@
-//! From a `spec` to what it wants to run: source -> policy -> describe -> settings -> grants -> name.
-//! Each step that fails is a condition. It must not know what runs now, nor what is done with the
-//! result.
+//! From a `spec` to what it wants to run: source -> policy -> describe -> settings -> grants ->
+//! name. Each step that fails is a condition. It must not know what runs now, nor what is done with
+//! the result.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
-//! Variables of the environment that are empty: they count as not set, as those of OpenTelemetry and
-//! most of Kubernetes do. A manifest that leaves the value of a variable empty means the default, and
-//! not `false` or a folder without a name. This module must not know what a flag means.
+//! Variables of the environment that are empty: they count as not set, as those of OpenTelemetry
+//! do. A manifest that leaves the value of a variable empty means the default, and not `false` or a
+//! folder without a name. This module must not know what a flag means.
 
 use clap::{Arg, Command};
 

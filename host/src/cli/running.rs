@@ -10,9 +10,9 @@ use super::common::OutputFormat;
 /// Which host is asked or given an order, and with which token.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct HostArgs {
-    /// The admin address of the host (its --admin-bind-address), with https:// in front if it speaks
-    /// TLS. Default: the address of a
-    /// `vmhost dev` that wrote $KUBECONFIG or ./.vmhost/kubeconfig, else 127.0.0.1:8082.
+    /// The admin address of the host (its --admin-bind-address), with https:// in front if it
+    /// speaks TLS. Default: the address of a `vmhost dev` that wrote $KUBECONFIG or
+    /// ./.vmhost/kubeconfig, else 127.0.0.1:8082.
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) address: Option<String>,
     /// A PEM file with the certificate authorities of a host that has --admin-cert-dir, for an
