@@ -65,7 +65,7 @@ pub enum Changed {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {reason}")]
 pub struct PredicateError {
-    /// The condition's field: `labelSelector`, `fieldSelector` or `cel`.
+    /// The condition's field: `changed`, `labelSelector`, `fieldSelector` or `cel`.
     pub field: &'static str,
     /// Why the condition is invalid.
     pub reason: String,
@@ -103,6 +103,10 @@ impl Predicate {
     /// Compiles the conditions.
     pub fn compile(description: &PredicateDescription) -> Result<Self, PredicateError> {
         let at = |field| move |reason| PredicateError { field, reason };
+        let once: BTreeSet<Changed> = description.changed.iter().copied().collect();
+        if once.len() < description.changed.len() {
+            return Err(at("changed")("each part only once".to_owned()));
+        }
         let labels = description.label_selector.as_deref();
         let fields = description.field_selector.as_deref();
         let cel = description.cel.as_deref();

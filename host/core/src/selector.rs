@@ -3,6 +3,13 @@
 
 use std::collections::BTreeMap;
 
+/// Maximum length of a selector in bytes: a guest writes it, and the host matches each object with
+/// it.
+const LONGEST: usize = 16 << 10;
+
+/// Maximum number of requirements of a selector.
+const MANY: usize = 64;
+
 /// A parsed label selector; an empty selector matches everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LabelSelector(Vec<Requirement>);
@@ -15,7 +22,9 @@ struct Requirement {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Test {
+    /// The values are sorted.
     In(Vec<String>),
+    /// The values are sorted.
     NotIn(Vec<String>),
     Exists,
     DoesNotExist,
@@ -24,7 +33,14 @@ enum Test {
 impl LabelSelector {
     /// Parses a selector. The error names the text at fault.
     pub fn parse(text: &str) -> Result<Self, String> {
-        split_outside_parentheses(text)?
+        if text.len() > LONGEST {
+            return Err(format!("the selector is longer than {LONGEST} bytes"));
+        }
+        let parts = split_outside_parentheses(text)?;
+        if parts.len() > MANY {
+            return Err(format!("the selector has more than {MANY} requirements"));
+        }
+        parts
             .into_iter()
             .map(Requirement::parse)
             .collect::<Result<_, _>>()
@@ -41,7 +57,10 @@ impl LabelSelector {
     pub fn matches_by<'l>(&self, label: impl Fn(&str) -> Option<&'l str>) -> bool {
         self.0.iter().all(|requirement| {
             let value = label(&requirement.key);
-            let is_in = |values: &[String], value: &str| values.iter().any(|of| of == value);
+            let is_in = |values: &[String], value: &str| {
+                let found = values.binary_search_by(|of| of.as_str().cmp(value));
+                found.is_ok()
+            };
             match &requirement.test {
                 Test::In(values) => value.is_some_and(|value| is_in(values, value)),
                 Test::NotIn(values) => value.is_none_or(|value| !is_in(values, value)),
@@ -90,10 +109,11 @@ impl Requirement {
         } else if let Some((head, values)) =
             part.strip_suffix(')').and_then(|part| part.split_once('('))
         {
-            let values = values
+            let mut values: Vec<String> = values
                 .split(',')
                 .map(|value| value.trim().to_owned())
                 .collect();
+            values.sort_unstable();
             let mut words = head.split_whitespace();
             match (words.next(), words.next(), words.next()) {
                 (Some(key), Some("in"), None) => (key, Test::In(values)),
@@ -164,6 +184,8 @@ mod tests {
             ("a!=1", "", true),
             ("a!=1", "a=1", false),
             ("a in (1, 2),!c", "a=2", true),
+            ("a in (3,1,2)", "a=3", true),
+            ("a notin (3,1,2)", "a=3", false),
             ("a in (1,2),!c", "a=2,c=", false),
             ("a notin (1,2)", "a=3", true),
             ("a notin (1,2)", "a=1", false),
@@ -175,6 +197,18 @@ mod tests {
                 "{selector} on {of}"
             );
         }
+    }
+
+    /// A guest writes the selector, and the host matches each object of a kind with it.
+    #[test]
+    fn a_selector_has_a_limit() {
+        let many = |count: usize| vec!["a"; count].join(",");
+        assert!(LabelSelector::parse(&many(MANY)).is_ok());
+        let error = LabelSelector::parse(&many(MANY + 1)).unwrap_err();
+        assert_eq!(error, "the selector has more than 64 requirements");
+        let long = format!("a in ({})", "b,".repeat(LONGEST / 2));
+        let error = LabelSelector::parse(&long).unwrap_err();
+        assert_eq!(error, "the selector is longer than 16384 bytes");
     }
 
     #[test]

@@ -4,12 +4,15 @@
 //! siblings check one controller, watched kind, webhook or HTTP grant each. No check asks a
 //! cluster.
 
-use super::check_names::{check_gvk, check_name, field};
+use std::collections::BTreeSet;
+
+use super::check_names::{REASON_MAX, check_gvk, check_name, field};
 use super::{
-    API_VERSION, ControllerDescription, Description, DescriptionError, HttpGrant, Permission,
+    API_VERSION, ControllerDescription, Description, DescriptionError, HttpGrant, Permission, Verb,
 };
 use crate::key::Gvk;
 use crate::object::ObjectHead;
+use crate::text::cut;
 
 /// Maximum number of controllers of a plugin, and of kinds in one list of a controller. Each is a
 /// queue or a watch in the host.
@@ -17,6 +20,33 @@ pub(super) const MANY: usize = 64;
 
 /// Maximum number of permissions of a plugin, and of namespaces of one permission.
 const PERMISSIONS: usize = 256;
+
+/// Maximum number of accesses of all permissions together: each verb on each subresource in each
+/// namespace. The host asks the cluster about each of them.
+const ACCESSES: usize = 4096;
+
+/// Maximum number of kinds of all controllers, webhooks and conversions together. Each controller
+/// looks at each change of each of its kinds.
+const KINDS: usize = 256;
+
+/// Maximum number of keys that all controllers together work on at once. Each has a task of the
+/// host's, whether there is something to do or not.
+const KEYS: u32 = 2048;
+
+/// Maximum number of CEL predicates of a plugin: each may cost the host milliseconds per change.
+const EXPRESSIONS: usize = 64;
+
+/// Maximum number of wanted fields of all kinds together: plugins share the stores, so that the
+/// lists of all are joined and compared.
+const FIELDS: usize = 2048;
+
+/// Maximum length of the schema of the settings as JSON, and number of its patterns: the host
+/// compiles each.
+const SCHEMA_MAX: usize = 64 << 10;
+const PATTERNS: usize = 32;
+
+/// Maximum length of the plugin's own version.
+const VERSION_MAX: usize = 128;
 
 /// Maximum number of CustomResourceDefinitions that a plugin carries.
 const DEFINITIONS: usize = 32;
@@ -27,9 +57,14 @@ pub(super) const INDEXES: usize = 16;
 impl Description {
     pub(super) fn check(&self) -> Result<(), DescriptionError> {
         if self.api_version != API_VERSION {
-            return Err(DescriptionError::ApiVersion(self.api_version.clone()));
+            let found = cut(&self.api_version, REASON_MAX);
+            return Err(DescriptionError::ApiVersion(found.to_owned()));
         }
         check_name("name", &self.name)?;
+        if self.version.len() > VERSION_MAX || self.version.contains(char::is_control) {
+            let reason = "at most 128 bytes without control characters";
+            return Err(field("version", reason));
+        }
         if self.controllers.len() > MANY {
             return Err(field("controllers", "at most 64"));
         }
@@ -39,6 +74,14 @@ impl Description {
             self.check_among(&at, controller, &self.controllers[..index])?;
         }
         self.check_reviews()?;
+        self.check_kinds()?;
+        let controllers = self.controllers.iter();
+        let keys: u32 = controllers.filter_map(|of| of.concurrency).sum();
+        if keys > KEYS {
+            let reason =
+                format!("{keys} keys at once (concurrency), and at most {KEYS} are allowed");
+            return Err(field("controllers", &reason));
+        }
         if self.permissions.len() > PERMISSIONS {
             return Err(field("permissions", "at most 256"));
         }
@@ -47,6 +90,13 @@ impl Description {
         }
         for (index, permission) in self.permissions.iter().enumerate() {
             permission.check(&format!("permissions[{index}]"))?;
+        }
+        let accesses: usize = self.permissions.iter().map(Permission::accesses).sum();
+        if accesses > ACCESSES {
+            let reason = format!(
+                "{accesses} accesses (each verb on each subresource in each namespace), and at most {ACCESSES} are allowed"
+            );
+            return Err(field("permissions", &reason));
         }
         for (index, definition) in self.definitions().iter().enumerate() {
             let at = format!("setup.customResourceDefinitions[{index}]");
@@ -57,7 +107,44 @@ impl Description {
         {
             return Err(field("settingsSchema", "it is not a schema: a JSON object"));
         }
+        if let Some(schema) = &self.settings_schema
+            && (schema.to_string().len() > SCHEMA_MAX || patterns(schema) > PATTERNS)
+        {
+            return Err(field("settingsSchema", "at most 64 KiB and 32 patterns"));
+        }
         HttpGrant::check_all(&self.http)
+    }
+
+    /// Rejects a plugin that makes the host look at each change too often.
+    fn check_kinds(&self) -> Result<(), DescriptionError> {
+        let controllers = self.controllers.iter();
+        let watched = controllers.flat_map(ControllerDescription::kinds);
+        let watched = watched.map(|(_, watched)| watched);
+        let reviewed = self.reviews().flat_map(|(_, _, reads)| reads);
+        let (mut kinds, mut expressions, mut fields) = (0, 0, 0);
+        for watched in watched.chain(reviewed) {
+            let predicates = watched.predicates.as_ref();
+            kinds += 1;
+            expressions += usize::from(predicates.is_some_and(|given| given.cel.is_some()));
+            fields += watched.wanted_fields.as_ref().map_or(0, Vec::len);
+        }
+        if kinds > KINDS {
+            let reason = format!(
+                "{kinds} kinds in all controllers, webhooks and conversions, and at most {KINDS} are allowed"
+            );
+            return Err(field("controllers", &reason));
+        }
+        if expressions > EXPRESSIONS {
+            let reason =
+                format!("{expressions} predicates in CEL, and at most {EXPRESSIONS} are allowed");
+            return Err(field("controllers", &reason));
+        }
+        if fields > FIELDS {
+            let reason =
+                format!("{fields} wantedFields of all kinds, and at most {FIELDS} are allowed");
+            return Err(field("controllers", &reason));
+        }
+        Ok(())
     }
 
     /// Rejects what two controllers of a plugin must not share.
@@ -101,6 +188,10 @@ impl Permission {
                 "at least one of create, patch, delete",
             ));
         }
+        let once: BTreeSet<Verb> = self.verbs.iter().copied().collect();
+        if once.len() < self.verbs.len() {
+            return Err(field(&format!("{at}.verbs"), "each verb only once"));
+        }
         if self.namespaces.len() > PERMISSIONS || self.subresources.len() > INDEXES {
             return Err(field(at, "at most 256 namespaces and 16 subresources"));
         }
@@ -119,6 +210,11 @@ impl Permission {
             ));
         }
         Ok(())
+    }
+
+    /// The number of accesses that the permission stands for.
+    fn accesses(&self) -> usize {
+        self.verbs.len() * self.subresources.len().max(1) * self.namespaces.len().max(1)
     }
 }
 
@@ -139,5 +235,17 @@ fn check_definition(definition: &serde_json::Value) -> Result<(), String> {
         Ok(())
     } else {
         Err(format!("metadata.name must be {wanted}"))
+    }
+}
+
+/// The number of members that are called `pattern`, at any depth.
+fn patterns(schema: &serde_json::Value) -> usize {
+    match schema {
+        serde_json::Value::Array(items) => items.iter().map(patterns).sum(),
+        serde_json::Value::Object(members) => members
+            .iter()
+            .map(|(name, member)| usize::from(name == "pattern") + patterns(member))
+            .sum(),
+        _ => 0,
     }
 }

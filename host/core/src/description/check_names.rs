@@ -3,16 +3,35 @@
 
 use super::DescriptionError;
 use crate::key::Gvk;
+use crate::text::cut;
 
 /// Maximum length of a name: the field manager `vmhost/<plugin>/<controller>` may have 128
 /// characters.
 const NAME_MAX: usize = 50;
 
+/// Maximum length of a kind and of a version, which are DNS labels in the API server, and of a
+/// group, which is a DNS name.
+const LABEL_MAX: usize = 63;
+const GROUP_MAX: usize = 253;
+
+/// Maximum length of the reason in an error: a log, an Event and a status carry it, and a reason
+/// may quote a text of the guest.
+pub(super) const REASON_MAX: usize = 1024;
+
 pub(super) fn field(field: &str, reason: &str) -> DescriptionError {
     DescriptionError::Field {
-        field: field.into(),
-        reason: reason.into(),
+        field: cut(field, REASON_MAX).into(),
+        reason: cut(reason, REASON_MAX).into(),
     }
+}
+
+/// Shortens an error that quotes a text of the guest, such as the name of an unknown field.
+pub(super) fn short(error: serde_json::Error) -> serde_json::Error {
+    let text = error.to_string();
+    if text.len() <= REASON_MAX {
+        return error;
+    }
+    serde::de::Error::custom(cut(&text, REASON_MAX))
 }
 
 pub(super) fn check_name(at: &str, name: &str) -> Result<(), DescriptionError> {
@@ -32,6 +51,16 @@ pub(super) fn check_name(at: &str, name: &str) -> Result<(), DescriptionError> {
 }
 
 pub(super) fn check_gvk(at: &str, kind: &Gvk) -> Result<(), DescriptionError> {
+    for (name, text, most) in [
+        ("version", &kind.version, LABEL_MAX),
+        ("kind", &kind.kind, LABEL_MAX),
+        ("group", &kind.group, GROUP_MAX),
+    ] {
+        if text.len() > most {
+            let reason = format!("longer than {most} characters");
+            return Err(field(&format!("{at}.{name}"), &reason));
+        }
+    }
     let version = kind.version.starts_with('v')
         && kind.version[1..].starts_with(|c: char| c.is_ascii_digit());
     if !version

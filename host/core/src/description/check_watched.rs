@@ -11,6 +11,10 @@ use crate::selector::LabelSelector;
 /// Maximum number of wanted fields of one kind.
 const FIELDS: usize = 256;
 
+/// Maximum length of a wanted field, in bytes, as of any path into an object: the host descends
+/// into an object along it.
+const PATH_MAX: usize = 1024;
+
 impl Watched {
     pub(super) fn check(
         &self,
@@ -92,6 +96,10 @@ impl Watched {
             return Err(field(&format!("{at}.wantedFields"), "at most 256"));
         }
         for (index, path) in self.wanted_fields.iter().flatten().enumerate() {
+            if path.len() > PATH_MAX {
+                let reason = format!("longer than {PATH_MAX} bytes");
+                return Err(field(&format!("{at}.wantedFields[{index}]"), &reason));
+            }
             if path.is_empty() || path.split('.').any(str::is_empty) {
                 return Err(field(
                     &format!("{at}.wantedFields[{index}]"),

@@ -3,6 +3,8 @@ use crate::mapping::MapBy;
 use crate::predicate::{Changed, PredicateDescription};
 use std::error::Error;
 
+mod limits;
+
 const VM: &str = r#"{"apiVersion":"vmhost/v1","name":"vm","controllers":[{"name":"vm","primary":{"group":"cloud.waibizi.com","version":"v1","kind":"VirtualMachine"}}]}"#;
 
 #[test]

@@ -4,6 +4,11 @@
 
 use crate::field_path::FieldPath;
 
+/// Maximum length of a selector in bytes, and number of its terms: a guest writes it, and each term
+/// reads each object again.
+const LONGEST: usize = 16 << 10;
+const MANY: usize = 16;
+
 /// A parsed field selector that the host itself evaluates; an empty selector matches everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldSelector(Vec<Term>);
@@ -22,10 +27,14 @@ impl FieldSelector {
         if text.trim().is_empty() {
             return Ok(Self::default());
         }
-        split(text)
-            .map(Term::parse)
-            .collect::<Result<_, _>>()
-            .map(Self)
+        if text.len() > LONGEST {
+            return Err(format!("the selector is longer than {LONGEST} bytes"));
+        }
+        let terms: Vec<Term> = split(text).map(Term::parse).collect::<Result<_, _>>()?;
+        if terms.len() > MANY {
+            return Err(format!("the selector has more than {MANY} terms"));
+        }
+        Ok(Self(terms))
     }
 
     /// Returns whether this object's text satisfies every term. A missing field counts as the empty
@@ -186,6 +195,16 @@ mod tests {
             let parsed = FieldSelector::parse(selector).unwrap();
             assert_eq!(parsed.may_match(object), expected, "{selector}");
         }
+    }
+
+    #[test]
+    fn a_selector_has_a_limit() {
+        let many = |count: usize| vec!["a=1"; count].join(",");
+        assert!(FieldSelector::parse(&many(MANY)).is_ok());
+        let error = FieldSelector::parse(&many(MANY + 1)).unwrap_err();
+        assert_eq!(error, "the selector has more than 16 terms");
+        let error = FieldSelector::parse(&format!("a={}", "b".repeat(LONGEST))).unwrap_err();
+        assert_eq!(error, "the selector is longer than 16384 bytes");
     }
 
     #[test]

@@ -46,17 +46,21 @@ impl Need {
 
     /// Returns whether both are the same access, whatever needs it.
     pub(crate) fn same_access(&self, other: &Self) -> bool {
-        let of = |need: &Self| {
-            let Self {
-                verb,
-                kind,
-                subresource,
-                name,
-                scope,
-                why: _,
-            } = need.clone();
-            (verb, kind, subresource, name, scope)
-        };
-        of(self) == of(other)
+        let Self {
+            verb,
+            kind,
+            subresource,
+            name,
+            scope,
+            why: _,
+        } = self;
+        (verb, kind, subresource, name, scope)
+            == (
+                &other.verb,
+                &other.kind,
+                &other.subresource,
+                &other.name,
+                &other.scope,
+            )
     }
 }
