@@ -15,7 +15,7 @@ pub use scan::BadJson;
 use scan::Member;
 pub(crate) use scan::Scanner;
 pub use wanted::Wanted;
-use wanted::{Below, below};
+use wanted::{Below, Paths};
 
 /// Why an object cannot be kept. The server or a proxy is at fault; other objects are not affected.
 #[derive(Debug, thiserror::Error)]
@@ -55,7 +55,7 @@ pub(crate) struct Ingest {
     kind: String,
     api_version: String,
     both: String,
-    /// `None` for all fields.
+    /// Sorted; `None` for all fields.
     wanted: Option<Vec<String>>,
 }
 
@@ -147,7 +147,7 @@ impl Ingest {
                         kept.up_to(&member, scanner.at(), &mut any);
                     }
                 }
-                key => match self.wanted.as_deref().map(|paths| below(paths, key)) {
+                key => match self.wanted.as_deref().map(|all| Paths::new(all).below(key)) {
                     None | Some(Below::All) => {
                         scanner.skip()?;
                         kept.up_to(&member, scanner.at(), &mut any);
@@ -155,7 +155,7 @@ impl Ingest {
                     Some(Below::Nothing) => scanner.skip()?,
                     Some(Below::Some(paths)) => {
                         kept.up_to(&member, scanner.at(), &mut any);
-                        prune(scanner, &paths, &mut kept, &mut names)?;
+                        prune(scanner, paths, &mut kept, &mut names)?;
                     }
                 },
             }
@@ -252,7 +252,7 @@ fn metadata<'a>(
 /// kept whole.
 fn prune<'a>(
     scanner: &mut Scanner<'a>,
-    paths: &[&str],
+    paths: Paths<'_>,
     kept: &mut Kept,
     names: &mut Names<'a>,
 ) -> Result<(), BadJson> {
@@ -267,7 +267,7 @@ fn prune<'a>(
     let (mut first, mut any, mut behind) = (true, false, scanner.at());
     while let Some(member) = scanner.member(first)? {
         first = false;
-        match below(paths, &names.key(&member)) {
+        match paths.below(&names.key(&member)) {
             Below::All => {
                 scanner.skip()?;
                 kept.up_to(&member, scanner.at(), &mut any);
@@ -275,7 +275,7 @@ fn prune<'a>(
             Below::Nothing => scanner.skip()?,
             Below::Some(paths) => {
                 kept.up_to(&member, scanner.at(), &mut any);
-                prune(scanner, &paths, kept, names)?;
+                prune(scanner, paths, kept, names)?;
             }
         }
         behind = scanner.at();

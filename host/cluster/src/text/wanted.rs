@@ -14,11 +14,20 @@ pub enum Wanted {
 }
 
 /// The wanted part of a member.
+#[derive(Debug, PartialEq, Eq)]
 pub(super) enum Below<'a> {
     All,
     Nothing,
     /// These paths below the member.
-    Some(Vec<&'a str>),
+    Some(Paths<'a>),
+}
+
+/// Sorted paths that all begin with the same members, which are not looked at again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Paths<'a> {
+    all: &'a [String],
+    /// Where the next member begins in each of them.
+    from: usize,
 }
 
 impl Wanted {
@@ -95,20 +104,32 @@ fn is_at_or_below(path: &str, ancestor: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-/// Returns the part of a member that these paths want.
-pub(super) fn below<'a>(paths: &'a [impl AsRef<str>], member: &str) -> Below<'a> {
-    let mut deeper = Vec::new();
-    for path in paths {
-        match path.as_ref().strip_prefix(member) {
-            Some("") => return Below::All,
-            Some(rest) => deeper.extend(rest.strip_prefix('.')),
-            None => {}
-        }
+impl<'a> Paths<'a> {
+    /// These paths, which are sorted.
+    pub(super) fn new(all: &'a [String]) -> Self {
+        Self { all, from: 0 }
     }
-    if deeper.is_empty() {
-        Below::Nothing
-    } else {
-        Below::Some(deeper)
+
+    /// Returns the part of a member that the paths want. A guest may want thousands of fields, and
+    /// objects have thousands of members, so that the paths are not compared one by one.
+    pub(super) fn below(self, member: &str) -> Below<'a> {
+        let after = |path: &String, with: &[u8]| {
+            let rest = &path.as_bytes()[self.from..];
+            rest.iter().cmp(member.as_bytes().iter().chain(with))
+        };
+        if self.all.binary_search_by(|path| after(path, b"")).is_ok() {
+            return Below::All;
+        }
+        // What is below `member` is between `member.` and the character after the dot.
+        let start = self.all.partition_point(|path| after(path, b".").is_lt());
+        let end = self.all.partition_point(|path| after(path, b"/").is_lt());
+        if start == end {
+            return Below::Nothing;
+        }
+        Below::Some(Self {
+            all: &self.all[start..end],
+            from: self.from + member.len() + 1,
+        })
     }
 }
 
@@ -153,6 +174,34 @@ mod tests {
         );
         assert_eq!(both.union(&Wanted::All), Wanted::All);
         assert_eq!(Wanted::fields(None::<Vec<String>>), Wanted::All);
+    }
+
+    #[test]
+    fn the_paths_below_a_member_are_found() {
+        let mut paths: Vec<String> = ["a-b.x", "a.b", "a.b.c", "a.bc.d", "ab", "a/b", "a.b-c.e"]
+            .map(String::from)
+            .into();
+        paths.sort();
+        let all = Paths::new(&paths);
+        let below = |paths: Paths<'_>| -> Vec<String> {
+            let rests = paths.all.iter().map(|path| &path[paths.from..]);
+            rests.map(String::from).collect()
+        };
+        assert_eq!(all.below("ab"), Below::All);
+        for none in ["", "b", "a-", "a.", "a.b.c.d", "zz"] {
+            assert_eq!(all.below(none), Below::Nothing, "{none}");
+        }
+        let Below::Some(in_a) = all.below("a") else {
+            panic!("something is below a");
+        };
+        assert_eq!(below(in_a), ["b", "b-c.e", "b.c", "bc.d"]);
+        assert_eq!(in_a.below("b"), Below::All);
+        let Below::Some(in_bc) = in_a.below("bc") else {
+            panic!("something is below a.bc");
+        };
+        assert_eq!(below(in_bc), ["d"]);
+        assert_eq!(in_bc.below("d"), Below::All);
+        assert_eq!(in_bc.below("e"), Below::Nothing);
     }
 
     #[test]
