@@ -22,7 +22,7 @@ pub struct Ceiling {
     pub namespaces: Option<Vec<String>>,
     /// The kinds that may be read.
     pub reads: Option<Vec<Kinds>>,
-    /// What effects may write.
+    /// What effects may write, and on which kinds finalizers may be put, which takes `patch`.
     pub permissions: Option<Vec<Writes>>,
     /// The hosts that HTTP requests may go to: a name, or `*.DOMAIN`.
     pub http: Option<Vec<String>>,
@@ -95,6 +95,7 @@ impl Met {
         for permission in &description.permissions {
             met.permission(permission, &namespaces, &all);
         }
+        met.finalizers(description, &all);
         met.http(description, own, policies);
         met.claims(description, own, policies);
         met.members(description, home);
@@ -138,7 +139,8 @@ impl Met {
             some => some.iter().map(|name| Some(name.as_str())).collect(),
         };
         for subresource in each {
-            let allows = |verb: &Verb| all.iter().all(|of| of.writes(wanted, *verb, subresource));
+            let kind = wanted.gvk();
+            let allows = |verb: &Verb| all.iter().all(|of| of.writes(&kind, *verb, subresource));
             let (kept, gone): (Vec<Verb>, Vec<Verb>) =
                 wanted.verbs.iter().copied().partition(allows);
             let below = subresource.map_or_else(String::new, |name| format!("/{name}"));
@@ -157,6 +159,21 @@ impl Met {
         match wanted.optional {
             true => self.narrowed.extend(lost),
             false => self.denied.extend(lost),
+        }
+    }
+
+    /// The host puts a controller's finalizer on its primary kind, which is a write like another.
+    fn finalizers(&mut self, description: &Description, all: &[&Ceiling]) {
+        for controller in &description.controllers {
+            let Some(primary) = &controller.primary else {
+                continue;
+            };
+            let kind = primary.gvk();
+            let allows = |of: &&Ceiling| of.writes(&kind, Verb::Patch, None);
+            if controller.finalizer.is_some() && !all.iter().all(allows) {
+                let line = format!("patch {kind}, for the finalizer of {}", controller.name);
+                self.denied.push(line);
+            }
         }
     }
 
@@ -204,7 +221,7 @@ impl Met {
 }
 
 impl Ceiling {
-    fn writes(&self, wanted: &Permission, verb: Verb, subresource: Option<&str>) -> bool {
+    fn writes(&self, kind: &Gvk, verb: Verb, subresource: Option<&str>) -> bool {
         let Some(permissions) = &self.permissions else {
             return true;
         };
@@ -214,7 +231,7 @@ impl Ceiling {
                 (Some(_), None) => false,
                 (Some(names), Some(name)) => names.iter().any(|of| of == ALL || of == name),
             };
-            below && of.verbs.contains(&verb) && has(&of.groups, &of.kinds, &wanted.gvk())
+            below && of.verbs.contains(&verb) && has(&of.groups, &of.kinds, kind)
         })
     }
 }

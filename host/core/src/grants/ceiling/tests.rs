@@ -50,6 +50,29 @@ fn each_policy_only_tightens() {
     assert_eq!(met.denied, ["work in any namespace"]);
 }
 
+/// The host writes the finalizer, so that no effect and no permission shows it.
+#[test]
+fn a_finalizer_is_a_patch_of_the_primary_kind() {
+    let wanted = Description::parse(
+        r#"{"apiVersion":"vmhost/v1","name":"p","controllers":[{"name":"c","primary":{"version":"v1","kind":"Pod"},"finalizer":"x.io/hold"}]}"#,
+    )
+    .unwrap();
+    let denied = |own: &str, policy: &str| {
+        let policies = [ceiling(policy)];
+        Met::of(&wanted, "a", &ceiling(own), &policies).denied
+    };
+    let of = |kind: &str, verb: &str| {
+        format!(r#"{{"permissions":[{{"groups":[""],"kinds":["{kind}"],"verbs":["{verb}"]}}]}}"#)
+    };
+    let line = ["patch Pod.v1, for the finalizer of c"];
+    assert!(denied("{}", "{}").is_empty());
+    assert!(denied("{}", &of("Pod", "patch")).is_empty());
+    assert_eq!(denied("{}", r#"{"permissions":[]}"#), line);
+    assert_eq!(denied("{}", &of("ConfigMap", "patch")), line);
+    assert_eq!(denied("{}", &of("Pod", "create")), line);
+    assert_eq!(denied(r#"{"permissions":[]}"#, "{}"), line);
+}
+
 #[test]
 fn a_policy_says_what_concerns_the_whole_cluster() {
     let wanted = description(
