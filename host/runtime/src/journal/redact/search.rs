@@ -26,6 +26,14 @@ const CUT: usize = 500;
 /// ... which is then recognised by at least this many bytes.
 const BEGINNING: usize = 8;
 
+/// How many bytes of values are compared with a text for each of its bytes, and how many besides.
+/// Only a long value that nearly repeats itself in a text that repeats it costs more.
+const STEPS: usize = 64;
+const STEPS_MORE: usize = 1 << 16;
+
+/// The text that replaces one in which the search for values would take too long.
+const WHOLE: &str = "<redacted: it repeats the beginning of a sensitive value>";
+
 /// What is escaped in a part of a URL: all but letters, digits and these four.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
@@ -108,8 +116,13 @@ impl Search {
         if self.forms.is_empty() {
             return found;
         }
+        let mut steps = text.len().saturating_mul(STEPS).saturating_add(STEPS_MORE);
         for (at, _) in text.char_indices() {
-            let Some((end, mask)) = self.longest(text, at) else {
+            let longest = self.longest(text, at, &mut steps);
+            if steps == 0 {
+                return vec![(0..text.len(), WHOLE)];
+            }
+            let Some((end, mask)) = longest else {
                 continue;
             };
             match found.last_mut() {
@@ -125,7 +138,9 @@ impl Search {
     /// The search goes on byte by byte with the forms that still match, so that thousands of values
     /// with the same beginning cost no more than their length. This matters because the users who
     /// write Secrets choose the values.
-    fn longest(&self, text: &str, at: usize) -> Option<(usize, &str)> {
+    ///
+    /// Each byte takes one of the `steps`. With none left, the answer means nothing.
+    fn longest(&self, text: &str, at: usize, steps: &mut usize) -> Option<(usize, &str)> {
         let rest = &text.as_bytes()[at..];
         let mut forms = self.forms.get(rest.first_chunk::<4>()?)?.as_slice();
         let may_be_cut = text.len() >= CUT && rest.len() >= BEGINNING;
@@ -133,6 +148,10 @@ impl Search {
         // All forms that still match begin with this many bytes of the rest.
         let mut length = 4;
         while let Some((first, others)) = forms.split_first() {
+            *steps = steps.saturating_sub(1);
+            if *steps == 0 {
+                return None;
+            }
             if first.text.len() == length {
                 longest = Some((at + length, first.mask.as_str()));
                 forms = others;

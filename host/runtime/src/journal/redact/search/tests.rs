@@ -83,6 +83,17 @@ fn the_longest_of_many_values_is_found() {
     assert_eq!(hidden(&values, &long), "*");
 }
 
+/// Who writes a Secret also writes objects, and a search of seconds would hold up all readers of
+/// the journal.
+#[test]
+fn a_text_that_takes_too_long_is_hidden_as_a_whole() {
+    let long = "a".repeat(100_000);
+    assert_eq!(hidden(&[&long], &"a".repeat(90_000)), WHOLE);
+    let secret = "0123456789".repeat(100);
+    let text = format!("-{secret}").repeat(100);
+    assert_eq!(hidden(&[&secret], &text), "-*".repeat(100));
+}
+
 #[test]
 fn a_short_value_is_not_searched_for() {
     assert_eq!(hidden(&["abc", "", "YWI="], "abc YWI="), "abc YWI=");
