@@ -17,7 +17,7 @@ use vmhost_core::{
 
 use crate::site::member::Member;
 use crate::wake::live::LiveReads;
-use crate::wake::triggers::{Enqueue, Gate, Subscriptions, Trigger, Wake, WatchId};
+use crate::wake::triggers::{Enqueue, Gate, Slow, Subscriptions, Trigger, Wake, WatchId};
 
 mod read;
 pub(crate) mod selection;
@@ -29,6 +29,7 @@ use shelf::Shelf;
 /// A controller's stores.
 pub struct Sources {
     gate: Arc<Gate>,
+    slow: Arc<Slow>,
     watches: Vec<Watch>,
     /// Kinds that have no store.
     live_only: Vec<Gvk>,
@@ -78,6 +79,7 @@ impl Sources {
     ) -> Self {
         let mut sources = Self {
             gate: Arc::default(),
+            slow: Arc::default(),
             watches: Vec::new(),
             live_only: Vec::new(),
             timer: description
@@ -127,7 +129,7 @@ impl Sources {
                     kind: Arc::new(shelf.kind.clone()),
                 },
                 predicate: predicate.clone(),
-                slow: Default::default(),
+                slow: self.slow.clone(),
                 enqueue,
                 controller: controller.clone(),
             })
@@ -239,7 +241,9 @@ impl Sources {
                 for subscription in self.primaries() {
                     // Evaluated outside the store's lock, since an expression takes time.
                     let mut objects = subscription.store().snapshots();
-                    objects.retain(|object| predicate.wakes(None, Some(&object.text)).wakes());
+                    let label = &self.description.name;
+                    let wakes = |text: &str| self.slow.wakes(label, predicate, None, Some(text));
+                    objects.retain(|object| wakes(&object.text).wakes());
                     names.extend(objects.into_iter().map(|object| object.name.clone()));
                 }
                 names

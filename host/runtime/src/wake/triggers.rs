@@ -6,7 +6,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use vmhost_cluster::{Index, Notice, NoticeCause, Query, Subscriber, Subscription};
@@ -75,9 +75,54 @@ pub(crate) trait Wake: Send + Sync {
 
 /// The evaluation time above which a predicate is slow.
 const SLOW: Duration = Duration::from_millis(10);
-/// The number of slow evaluations after which a predicate is disabled, since it would delay other
-/// controllers' watches.
-const SLOW_MOST: u32 = 20;
+/// The time of slow evaluations after which a controller's predicates are disabled, since they
+/// would delay other controllers' watches.
+const SLOW_MOST: Duration = Duration::from_millis(500);
+
+/// The time that slow evaluations have taken of all predicates of one controller in one generation:
+/// each of many predicates would be slow for as long.
+#[derive(Debug, Default)]
+pub(crate) struct Slow(AtomicU64);
+
+impl Slow {
+    /// As [`Predicate::wakes`], and `Yes` once the predicates are disabled. `label` is the name of
+    /// the controller in log lines.
+    pub(crate) fn wakes(
+        &self,
+        label: &str,
+        predicate: &Predicate,
+        old: Option<&str>,
+        new: Option<&str>,
+    ) -> Wakes {
+        if self.is_over() {
+            return Wakes::Yes;
+        }
+        let started = Instant::now();
+        let wakes = predicate.wakes(old, new);
+        if self.took(started.elapsed()) {
+            tracing::warn!(
+                controller = label,
+                "evaluations of predicates that took longer than {SLOW:?} each took {SLOW_MOST:?} together; disabling the controller's predicates, so every change enqueues its keys"
+            );
+        }
+        wakes
+    }
+
+    fn is_over(&self) -> bool {
+        self.0.load(Ordering::Relaxed) >= SLOW_MOST.as_micros() as u64
+    }
+
+    /// Counts the time of an evaluation. Returns whether it was the last one.
+    fn took(&self, time: Duration) -> bool {
+        if time <= SLOW {
+            return false;
+        }
+        let time = time.as_micros() as u64;
+        let before = self.0.fetch_add(time, Ordering::Relaxed);
+        let most = SLOW_MOST.as_micros() as u64;
+        (before..before.saturating_add(time)).contains(&(most - 1))
+    }
+}
 
 /// The subscriber of one watched kind.
 pub(crate) struct Trigger {
@@ -87,8 +132,8 @@ pub(crate) struct Trigger {
     pub(crate) watch: WatchId,
     /// The predicate that a change must pass, if any.
     pub(crate) predicate: Option<Arc<Predicate>>,
-    /// The number of slow evaluations.
-    pub(crate) slow: AtomicU32,
+    /// The time that slow evaluations have taken.
+    pub(crate) slow: Arc<Slow>,
     /// The mapping from a change to keys.
     pub(crate) enqueue: Enqueue,
     /// The controller that owns the keys.
@@ -112,20 +157,10 @@ impl Trigger {
         if notice.cause == NoticeCause::Rewound {
             return true;
         }
-        if self.slow.load(Ordering::Relaxed) >= SLOW_MOST {
-            return true;
-        }
         let old = notice.old.map(|object| &object.text);
         let new = notice.new.map(|object| &object.text);
-        let started = Instant::now();
-        let wakes = predicate.wakes(old, new);
-        if started.elapsed() > SLOW && self.slow.fetch_add(1, Ordering::Relaxed) + 1 == SLOW_MOST {
-            tracing::warn!(
-                controller = self.controller.label(),
-                "{SLOW_MOST} evaluations of a predicate took longer than {SLOW:?} each; disabling it, so every change enqueues its keys"
-            );
-        }
-        match wakes {
+        let label = self.controller.label();
+        match self.slow.wakes(label, predicate, old, new) {
             Wakes::Yes => true,
             Wakes::No => {
                 self.controller.filtered();
@@ -192,4 +227,29 @@ fn indexed(index: &Index, name: &ObjectName, primaries: &Subscriptions) -> Vec<O
         .map(|object| object.name.clone())
         .filter(|primary| keys::may_mean(primary, name))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vmhost_core::PredicateDescription;
+
+    #[test]
+    fn slow_predicates_are_disabled_together() {
+        let description: PredicateDescription =
+            serde_json::from_str(r#"{"cel":"object.spec.on"}"#).unwrap();
+        let predicate = Predicate::compile(&description).unwrap();
+        let slow = Slow::default();
+        let wakes = || slow.wakes("c", &predicate, None, Some(r#"{"spec":{"on":false}}"#));
+        for _ in 0..1000 {
+            assert!(!slow.took(SLOW), "it is not slow");
+        }
+        for _ in 0..9 {
+            assert!(!slow.took(Duration::from_millis(50)));
+        }
+        assert_eq!(wakes(), Wakes::No);
+        assert!(slow.took(Duration::from_millis(50)));
+        assert!(!slow.took(Duration::from_millis(50)), "it is said once");
+        assert_eq!(wakes(), Wakes::Yes);
+    }
 }
