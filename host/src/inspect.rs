@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::Value;
 use vmhost_core::{
     Changed, ControllerDescription, MapBy, Permission, PredicateDescription, Retry, Role, Timer,
-    Watched,
+    Watched, one_line,
 };
 use vmhost_engine::{Facts, Inspection};
 use vmhost_registry::Reference;
@@ -62,7 +62,8 @@ fn text(file: &Path, inspection: &Inspection, facts: &Facts) -> String {
     let mut text = String::new();
     let description = &inspection.description;
     let mut line = |name: &str, value: &str| {
-        let _ = writeln!(text, "{name:<12} {value}");
+        // The file's author writes most of it, and a terminal obeys some of the characters.
+        let _ = writeln!(text, "{name:<12} {}", one_line(value));
     };
     line("file", &file.display().to_string());
     line("size", &format!("{} bytes", inspection.size));
@@ -279,6 +280,29 @@ mod tests {
         assert_eq!(
             controller_lines(&description.controllers[1]),
             ["tick: every 10000 ms"]
+        );
+    }
+
+    #[test]
+    fn a_terminal_obeys_nothing_that_a_component_says() {
+        let description = Description::parse(
+            r#"{"apiVersion":"vmhost/v1","name":"p","controllers":[{"name":"c","timer":{"once":true}}]}"#,
+        );
+        let inspection = Inspection {
+            size: 1,
+            digest: String::new(),
+            contract: String::new(),
+            imports: Vec::new(),
+            description: description.unwrap(),
+        };
+        let facts = Facts {
+            tools: vec!["cc\u{1b}[2J\nplugin       other".to_owned()],
+            ..Facts::default()
+        };
+        let text = text(Path::new("x"), &inspection, &facts);
+        assert!(
+            text.contains("made by      cc [2J plugin       other\n"),
+            "{text}"
         );
     }
 }
