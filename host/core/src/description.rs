@@ -282,7 +282,7 @@ pub enum DescriptionError {
 impl Description {
     /// Parses and validates a description.
     pub fn parse(json: &str) -> Result<Self, DescriptionError> {
-        let description: Self = serde_json::from_str(json).map_err(check_names::short)?;
+        let description: Self = serde_json::from_str(json).map_err(DescriptionError::of_json)?;
         description.check()?;
         Ok(description)
     }

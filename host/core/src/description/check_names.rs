@@ -25,13 +25,15 @@ pub(super) fn field(field: &str, reason: &str) -> DescriptionError {
     }
 }
 
-/// Shortens an error that quotes a text of the guest, such as the name of an unknown field.
-pub(super) fn short(error: serde_json::Error) -> serde_json::Error {
-    let text = error.to_string();
-    if text.len() <= REASON_MAX {
-        return error;
+impl DescriptionError {
+    /// Shortens an error that quotes a text of the guest, such as the name of an unknown field.
+    pub(super) fn of_json(error: serde_json::Error) -> Self {
+        let text = error.to_string();
+        Self::Json(match text.len() <= REASON_MAX {
+            true => error,
+            false => serde::de::Error::custom(cut(&text, REASON_MAX)),
+        })
     }
-    serde::de::Error::custom(cut(&text, REASON_MAX))
 }
 
 pub(super) fn check_name(at: &str, name: &str) -> Result<(), DescriptionError> {
