@@ -1,7 +1,7 @@
 //! Events for people (`events.k8s.io/v1`) of one plugin, recorded in the background.
 //!
 //! This module owns the queue ([`lanes`]), the folding of repeated events into series, as in
-//! client-go's `tools/events`, and the limit on Normal events ([`limit`]). It must not delay or
+//! client-go's `tools/events`, and their limit ([`limit`]). It must not delay or
 //! fail a turn: an event that finds no room is dropped and counted. Plugins share nothing here but
 //! the connection.
 
@@ -26,7 +26,7 @@ mod waiting;
 mod worker;
 
 pub use limit::EventLimit;
-pub use record::{EventObserver, NoEventObserver, ObjectRef, RecordedEvent};
+pub use record::{Author, EventObserver, NoEventObserver, ObjectRef, RecordedEvent};
 
 use waiting::{Item, Shared};
 use worker::Worker;
@@ -75,7 +75,7 @@ struct Opened {
 }
 
 impl Recorder {
-    /// Creates a recorder whose task runs on the current tokio runtime. `limit` bounds the Normal
+    /// Creates a recorder whose task runs on the current tokio runtime. `limit` bounds the plugin's
     /// Events; without a limit, all are written.
     pub fn new(
         events: Events,

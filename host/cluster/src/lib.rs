@@ -69,8 +69,8 @@ pub use crd::{CrdError, Definitions, Installed, PLUGIN_VERSION, crd_name};
 pub use discovery::{KindNames, Resource};
 pub use error::Error;
 pub use events::{
-    EventFence, EventLimit, EventObserver, Events, NoEventObserver, ObjectRef, RecordedEvent,
-    Recorder,
+    Author, EventFence, EventLimit, EventObserver, Events, NoEventObserver, ObjectRef,
+    RecordedEvent, Recorder,
 };
 #[doc(hidden)]
 pub use informer::Feed;

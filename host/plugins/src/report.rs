@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
-use vmhost_cluster::{Error, ObjectPath, ObjectRef, RecordedEvent};
+use vmhost_cluster::{Author, Error, ObjectPath, ObjectRef, RecordedEvent};
 use vmhost_core::group::{GROUP, VERSION, own};
 use vmhost_core::{EventType, ObjectName, PatchType, chain_line};
 
@@ -175,6 +175,7 @@ fn record(shared: &Shared, plugin: &Plugin, condition: &Condition) {
             version: None,
         },
         related: None,
+        author: Author::Host,
         kind,
         reason: format!("{}{}", negated(condition), condition.kind),
         action: "Reconcile".to_owned(),

@@ -22,7 +22,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use vmhost_cluster::{ObjectRef, RecordedEvent};
+use vmhost_cluster::{Author, ObjectRef, RecordedEvent};
 use vmhost_core::{
     Event, EventType, Gvk, HttpAnswer, HttpCall, HttpError, HttpTurn, ListQuery, LiveRead,
     ObjectName, ObjectReader, Page, ReadError, Snapshot,
@@ -150,17 +150,18 @@ impl Turn {
 
     /// Records a warning Event about the turn's object.
     pub(crate) fn warn(&self, reason: &str, note: String) {
-        self.record(&Event {
+        let event = Event {
             kind: EventType::Warning,
             reason: reason.into(),
             action: "Reconcile".into(),
             note,
             related: None,
-        });
+        };
+        self.record(&event, Author::Host);
     }
 
     /// Hands an Event about the turn's object to the recorder. This never fails the turn.
-    pub(crate) fn record(&self, event: &Event) {
+    pub(crate) fn record(&self, event: &Event, author: Author) {
         let controller = &self.desk.controller;
         let Some(about) = self.desk.generation.terms.about(&self.key) else {
             return;
@@ -188,6 +189,7 @@ impl Turn {
                 uid: None,
                 version: None,
             }),
+            author,
             kind: event.kind,
             reason: cut(&event.reason),
             action: cut(if event.action.is_empty() {

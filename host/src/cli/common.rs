@@ -129,11 +129,12 @@ pub(crate) struct CommonArgs {
         value_delimiter = '\n'
     )]
     pub(crate) settings: Vec<String>,
-    /// Normal Events per second that each plugin may write after a burst. 0 disables the limit.
-    /// Warnings are not limited.
+    /// Normal Events per second that each plugin may write after a burst, and Warnings besides. 0
+    /// disables the limit.
     #[arg(long, value_name = "N", env = "VMHOST_EVENT_QPS", default_value_t = 10)]
     pub(crate) event_qps: u32,
-    /// Normal Events that each plugin may write in a burst. 0 disables the limit.
+    /// Normal Events that each plugin may write in a burst, and Warnings besides. 0 disables the
+    /// limit.
     #[arg(
         long,
         value_name = "N",

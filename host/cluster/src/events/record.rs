@@ -15,6 +15,15 @@ pub struct ObjectRef {
     pub version: Option<u64>,
 }
 
+/// Who has something to say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Author {
+    /// The host, about the plugin.
+    Host,
+    /// The plugin: its Warnings are limited, too.
+    Plugin,
+}
+
 /// An event to record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordedEvent {
@@ -22,6 +31,8 @@ pub struct RecordedEvent {
     pub regarding: ObjectRef,
     /// Another object that is involved.
     pub related: Option<ObjectRef>,
+    /// Who asks for the event.
+    pub author: Author,
     /// Severity.
     pub kind: EventType,
     /// Why the event is recorded, in CamelCase.
@@ -39,7 +50,7 @@ pub struct RecordedEvent {
 pub trait EventObserver: Send + Sync {
     /// An event was dropped: there was no room, or no time at the end.
     fn dropped(&self) {}
-    /// A Normal Event was over the plugin's limit.
+    /// An Event was over the plugin's limit.
     fn limited(&self) {}
     /// An event was written, as a new event or as a series.
     fn recorded(&self) {}

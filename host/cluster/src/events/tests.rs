@@ -17,6 +17,7 @@ pub(super) fn event(name: &str, version: u64) -> RecordedEvent {
             version: Some(version),
         },
         related: None,
+        author: Author::Host,
         kind: EventType::Warning,
         reason: "Refused".into(),
         action: "Apply".into(),

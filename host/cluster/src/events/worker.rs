@@ -10,7 +10,7 @@ use http::Method;
 use tokio::time::{Instant, sleep_until};
 
 use super::lanes::Next;
-use super::limit::{Bucket, EventLimit};
+use super::limit::{Buckets, EventLimit};
 use super::record::RecordedEvent;
 use super::series::{Key, Series, Step};
 use super::waiting::{Item, Of, Shared, What, Write};
@@ -33,7 +33,7 @@ pub(super) struct Worker {
     events: Events,
     instance: String,
     series: Series,
-    bucket: Bucket,
+    buckets: Buckets,
     /// When the series were last checked.
     looked: Instant,
 }
@@ -63,7 +63,7 @@ impl Worker {
             events,
             instance: body::instance(),
             series: Series::default(),
-            bucket: Bucket::new(plugin, limit),
+            buckets: Buckets::new(plugin, limit),
             looked: Instant::now(),
         }
     }
@@ -87,7 +87,7 @@ impl Worker {
             let now = Instant::now();
             if now >= self.looked + PERIOD {
                 self.looked = now;
-                self.bucket.tell();
+                self.buckets.tell();
                 self.write_series(false);
             }
             let next = self.shared.waiting.lock().lanes.next(now);
@@ -183,7 +183,9 @@ impl Worker {
                 body,
                 of: Of::Series(Some(event)),
             }),
-            Step::Post if self.bucket.admit(event.kind) => Some(self.new_event(&event)),
+            Step::Post if self.buckets.admit(event.kind, event.author) => {
+                Some(self.new_event(&event))
+            }
             Step::Post => {
                 self.shared.observer.limited();
                 None

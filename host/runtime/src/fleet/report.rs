@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use vmhost_cluster::{ObjectRef, RecordedEvent, Recorder};
+use vmhost_cluster::{Author, ObjectRef, RecordedEvent, Recorder};
 use vmhost_core::{EventType, cut, one_line};
 
 use super::found::Found;
@@ -93,6 +93,7 @@ impl Reporter {
                 version: None,
             },
             related: None,
+            author: Author::Host,
             kind,
             reason: reason.to_owned(),
             action: "Connect".to_owned(),

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use vmhost_cluster::{ObjectRef, RecordedEvent, Recorder};
+use vmhost_cluster::{Author, ObjectRef, RecordedEvent, Recorder};
 use vmhost_core::{EventType, ObjectName};
 use vmhost_engine::Settings;
 
@@ -80,6 +80,7 @@ fn report(plugins: &Plugins, news: &News) {
             version: object.map(|object| object.version),
         },
         related: None,
+        author: Author::Host,
         kind: EventType::Warning,
         reason: reason(&news.warning.name),
         action: "Reconcile".into(),

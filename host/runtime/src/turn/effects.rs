@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::runtime::Handle;
-use vmhost_cluster::Error;
+use vmhost_cluster::{Author, Error};
 use vmhost_core::{Effect, Gvk, ObjectKey, ObjectName, Refusal, Snapshot};
 
 use crate::canary::Canary;
@@ -206,7 +206,7 @@ async fn write_all(
         if let Effect::Event(event) = effect {
             // If an aborted canary's turn has written nothing, it must leave nothing behind.
             if !(turn.desk.is_taken_back() && has_sent_none(&answers)) {
-                turn.record(event);
+                turn.record(event, Author::Plugin);
             }
             continue;
         }
