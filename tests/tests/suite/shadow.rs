@@ -181,8 +181,8 @@ async fn the_commands_tell_it(host: &host::Host, key: &str, name: &str) -> Resul
     Ok(())
 }
 
-/// The deadline of calls that end by themselves: a shadow's thread has the lowest priority, and on a
-/// busy machine it may need minutes for what else takes a moment.
+/// The deadline of calls that end by themselves: a shadow's thread has the lowest priority, and on
+/// a busy machine it may need minutes for what else takes a moment.
 const ENDS: &str = "10m";
 /// The deadline of calls that only a deadline ends.
 const SPINS: &str = "2s";
