@@ -17,7 +17,7 @@ const PERCENT: &str = "a valid percent string must be a numeric string followed 
 
 /// How many faults of an object are told: a body has room for a million, each of which would be
 /// told in some hundred bytes.
-const MOST: usize = 1000;
+pub(super) const MOST: usize = 1000;
 
 /// Says what is wrong with a value of one definition.
 pub(super) type Rule = fn(&Value, &mut Told<'_>);

@@ -149,6 +149,9 @@ pub(crate) fn validate(object: &Value, names: Names) -> Vec<Cause> {
         .into_iter()
         .flatten()
     {
+        if causes.len() > TOLD {
+            break;
+        }
         if !is_qualified(key) {
             causes.push(cause(
                 INVALID,
@@ -170,6 +173,9 @@ pub(crate) fn validate(object: &Value, names: Names) -> Vec<Cause> {
         .into_iter()
         .flatten()
     {
+        if causes.len() > TOLD {
+            break;
+        }
         if !is_qualified(&key.to_lowercase()) {
             causes.push(cause(
                 INVALID,
@@ -187,6 +193,9 @@ pub(crate) fn validate(object: &Value, names: Names) -> Vec<Cause> {
         .into_iter()
         .flatten()
     {
+        if causes.len() > TOLD {
+            break;
+        }
         let text = finalizer.as_str().unwrap_or_default();
         if !is_qualified(text) {
             let message = format!("Invalid value: {text:?}: {QUALIFIED_RULE}");
@@ -212,7 +221,11 @@ fn owners(object: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     let list = get(object, "ownerReferences").and_then(Value::as_array);
     let mut first: Option<String> = None;
+    let mut is_told = false;
     for owner in list.into_iter().flatten() {
+        if causes.len() > TOLD {
+            break;
+        }
         let text = |field: &str| owner.get(field).and_then(Value::as_str).unwrap_or_default();
         for (field, why) in [
             ("apiVersion", "version must not be empty"),
@@ -226,7 +239,7 @@ fn owners(object: &Value) -> Vec<Cause> {
                 causes.push(cause(INVALID, path, why));
             }
         }
-        if owner.get("controller") != Some(&Value::Bool(true)) {
+        if owner.get("controller") != Some(&Value::Bool(true)) || is_told {
             continue;
         }
         let name = format!("{}/{}", text("kind"), text("name"));
@@ -238,6 +251,8 @@ fn owners(object: &Value) -> Vec<Cause> {
                     "Invalid value: {shown}: Only one reference can have Controller set to true. Found \"true\" in references for {first} and {name}"
                 );
                 causes.push(cause(INVALID, "metadata.ownerReferences", why));
+                // A third one would show the whole list again.
+                is_told = true;
             }
         }
     }
@@ -278,6 +293,9 @@ pub(crate) fn validate_update(live: &Value, new: &Value) -> Vec<Cause> {
     causes
 }
 
+/// How many faults of an object's metadata are told: a body has room for a million, each of which
+/// would be told in some hundred bytes.
+const TOLD: usize = 1000;
 /// The most bytes of all annotations of an object.
 const ANNOTATED: usize = 256 << 10;
 pub(crate) const LABEL_RULE: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
@@ -344,6 +362,24 @@ mod tests {
         }
         assert!(is_qualified("cloud.waibizi.com/done") && is_qualified("foregroundDeletion"));
         assert!(!is_qualified("a/b/c") && !is_qualified("/x"));
+    }
+
+    #[test]
+    fn what_is_told_stays_small() {
+        let owner =
+            json!({ "apiVersion": "v1", "kind": "A", "name": "a", "uid": "u", "controller": true });
+        for (metadata, most) in [
+            (json!({ "ownerReferences": vec![owner; 5000] }), 1),
+            (
+                json!({ "ownerReferences": vec![json!({}); 5000] }),
+                TOLD + 4,
+            ),
+            (json!({ "finalizers": vec!["/"; 5000] }), TOLD + 1),
+        ] {
+            let causes = validate(&json!({ "metadata": metadata }), Names::Any);
+            // One more says that the name is missing.
+            assert!(causes.len() > 1 && causes.len() <= most + 1);
+        }
     }
 
     #[test]
