@@ -389,7 +389,7 @@ async fn a_leader_that_is_cut_off_steps_down_and_stays(server: &TestServer) -> R
 
 both_servers!(a_canary_ends_with_the_lease);
 async fn a_canary_ends_with_the_lease(server: &TestServer) -> Result<()> {
-    let pair = Pair::new(server, SHORT).await?;
+    let pair = Pair::new(server, CALM).await?;
     let (first, second) = pair.start(Mode::Keep).await?;
     pair.finishes(1, 0..5).await?;
     let (plugin, candidate) = ("vm-stamp", guests::vm_stamp(3, Mode::Keep)?);
