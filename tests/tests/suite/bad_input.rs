@@ -53,7 +53,7 @@ fn an_empty_variable_counts_as_not_set() {
         exit.expect_error(&[file])?;
         // It would run nothing.
         let exit = host::bare()?.env("VMHOST_PLUGIN", "").run().await?;
-        let text = exit.stderr.join("\n");
+        let text = exit.output.join("\n");
         ensure!(
             !exit.status.success() && text.contains("--plugin <PATH>"),
             "{text}"

@@ -160,6 +160,9 @@ fn is_empty(value: &Value) -> bool {
 mod tests {
     use super::*;
 
+    /// What an update changes.
+    type Change = fn(&mut Value);
+
     fn fields(old: &Value, change: impl FnOnce(&mut Value)) -> Vec<String> {
         let mut new = old.clone();
         change(&mut new);
@@ -190,7 +193,7 @@ mod tests {
         for change in open {
             assert_eq!(fields(&old, change), [""; 0]);
         }
-        let closed: [(fn(&mut Value), &str); 5] = [
+        let closed: [(Change, &str); 5] = [
             (
                 |pod| pod["containers"][0]["env"] = json!([{ "name": "a" }]),
                 "spec",

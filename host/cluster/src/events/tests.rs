@@ -127,7 +127,7 @@ async fn another_note_is_another_event_up_to_ten() {
     let (new, counts): (Vec<_>, Vec<_>) = fake
         .seen()
         .into_iter()
-        .partition(|seen| seen.method == Method::POST);
+        .partition(|seen| seen.method == "POST");
     let notes: Vec<_> = new.iter().map(|seen| read(seen)["note"].clone()).collect();
     let mut expected: Vec<_> = (1..=10)
         .map(|number| json!(format!("try {number}")))
