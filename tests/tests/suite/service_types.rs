@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, ensure};
 use http::Method;
-use serde_json::{Value, json};
+use serde_json::json;
 use vmhost_tests::both_servers;
 use vmhost_tests::net::{JSON, MERGE, send};
 use vmhost_tests::server::TestServer;
