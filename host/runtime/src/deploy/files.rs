@@ -212,7 +212,7 @@ mod tests {
     async fn a_folder_in_the_place_of_a_component_is_told_from_an_unreadable_file() {
         let folder = tempfile::tempdir().unwrap();
         let error = read(folder.path(), 1).await.unwrap_err();
-        let FileError::Unreadable(why) = error else {
+        let FileError::Unreadable(why) = &error else {
             panic!("{error}")
         };
         let build = format!("`vmhost build {}`", folder.path().display());
