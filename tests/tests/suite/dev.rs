@@ -160,8 +160,10 @@ fn dev_says_that_a_controller_has_no_clusters() {
     run::alone("dev_says_that_a_controller_has_no_clusters", async || {
         let dir = tempfile::tempdir()?;
         let host = dev_of_fleet(&[], dir.path())?;
-        let line = host.wait_for_line("there are none without --clusters");
-        ensure!(line.await?.contains("the controller vgpuinstances"));
+        let line = host
+            .wait_for_line("there are none without --clusters")
+            .await?;
+        ensure!(line.contains("the controller vgpuinstances"), "{line}");
         Ok(())
     });
 }

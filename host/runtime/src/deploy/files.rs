@@ -82,7 +82,15 @@ impl Seen {
 
 /// Reads a file of at most `limit` bytes. A larger one is not read at all.
 pub async fn read(path: &Path, limit: u64) -> Result<Vec<u8>, FileError> {
-    let size = tokio::fs::metadata(path).await?.len();
+    let file = tokio::fs::metadata(path).await?;
+    if file.is_dir() {
+        let why = format!(
+            "it is a folder: `vmhost build {}` makes a component of its source",
+            path.display()
+        );
+        return Err(std::io::Error::new(std::io::ErrorKind::IsADirectory, why).into());
+    }
+    let size = file.len();
     if size > limit {
         return Err(FileError::TooLarge { size, limit });
     }
@@ -198,6 +206,17 @@ mod tests {
         tokio::time::timeout(Duration::from_secs(20), watch.changed())
             .await
             .unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_folder_in_the_place_of_a_component_is_told_from_an_unreadable_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = read(folder.path(), 1).await.unwrap_err();
+        let FileError::Unreadable(why) = &error else {
+            panic!("{error}")
+        };
+        let build = format!("`vmhost build {}`", folder.path().display());
+        assert!(why.to_string().contains(&build), "{why}");
     }
 
     #[tokio::test]
