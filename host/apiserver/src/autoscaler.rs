@@ -248,7 +248,9 @@ mod tests {
         );
         assert_eq!(object["status"], json!({}));
         from_v1(&mut object);
-        assert_eq!(object, v2);
+        let mut back = v2;
+        back["status"]["currentMetrics"] = Value::Null;
+        assert_eq!(object, back);
     }
 
     #[test]

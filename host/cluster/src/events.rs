@@ -1,9 +1,8 @@
 //! Events for people (`events.k8s.io/v1`) of one plugin, recorded in the background.
 //!
 //! This module owns the queue ([`lanes`]), the folding of repeated events into series, as in
-//! client-go's `tools/events`, and their limit ([`limit`]). It must not delay or
-//! fail a turn: an event that finds no room is dropped and counted. Plugins share nothing here but
-//! the connection.
+//! client-go's `tools/events`, and their limit ([`limit`]). It must not delay or fail a turn: an event
+//! that finds no room is dropped and counted. Plugins share nothing here but the connection.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,10 +13,8 @@ use tokio::sync::Notify;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::connect::Connection;
-use crate::error::Error;
-
 mod body;
+mod fence;
 mod lanes;
 mod limit;
 mod record;
@@ -25,42 +22,12 @@ mod series;
 mod waiting;
 mod worker;
 
+pub use fence::{EventFence, Events};
 pub use limit::EventLimit;
 pub use record::{Author, EventObserver, NoEventObserver, ObjectRef, RecordedEvent};
 
 use waiting::{Item, Shared};
 use worker::Worker;
-
-/// Tells why no Event may be sent now.
-pub type EventFence = Arc<dyn Fn() -> Result<(), Error> + Send + Sync>;
-
-/// Writes Events, and nothing else. A [`Recorder`] is built from it. Cheap to clone.
-#[derive(Clone)]
-pub struct Events {
-    connection: Connection,
-    /// Asked right before each request.
-    fence: Option<EventFence>,
-}
-
-impl Connection {
-    /// Returns the part that writes Events.
-    pub fn events(&self) -> Events {
-        Events {
-            connection: self.clone(),
-            fence: None,
-        }
-    }
-}
-
-impl Events {
-    /// Sends only while the fence lets it. An Event that it holds back is tried again, as if the
-    /// server had not answered.
-    #[must_use]
-    pub fn fenced(mut self, fence: EventFence) -> Self {
-        self.fence = Some(fence);
-        self
-    }
-}
 
 /// Accepts the events of one plugin and never waits. Cheap to clone. The first event starts a task,
 /// which ends at most [`LAST`] after the last clone is dropped.

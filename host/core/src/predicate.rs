@@ -103,15 +103,13 @@ impl Predicate {
     /// Compiles the conditions.
     pub fn compile(description: &PredicateDescription) -> Result<Self, PredicateError> {
         let at = |field| move |reason| PredicateError { field, reason };
-        let once: BTreeSet<Changed> = description.changed.iter().copied().collect();
-        if once.len() < description.changed.len() {
-            return Err(at("changed")("each part only once".to_owned()));
-        }
+        // A part that is named a million times is looked at once.
+        let changed: BTreeSet<Changed> = description.changed.iter().copied().collect();
         let labels = description.label_selector.as_deref();
         let fields = description.field_selector.as_deref();
         let cel = description.cel.as_deref();
         Ok(Self {
-            changed: description.changed.clone(),
+            changed: changed.into_iter().collect(),
             labels: labels
                 .map(LabelSelector::parse)
                 .transpose()

@@ -9,12 +9,13 @@ use std::time::Duration;
 use http::Method;
 use tokio::time::{Instant, sleep_until};
 
+use super::body;
+use super::fence::Events;
 use super::lanes::Next;
 use super::limit::{Buckets, EventLimit};
 use super::record::RecordedEvent;
 use super::series::{Key, Series, Step};
 use super::waiting::{Item, Of, Shared, What, Write};
-use super::{Events, body};
 use crate::api::{encode, request};
 use crate::error::Error;
 

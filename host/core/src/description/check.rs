@@ -4,11 +4,9 @@
 //! siblings check one controller, watched kind, webhook or HTTP grant each. No check asks a
 //! cluster.
 
-use std::collections::BTreeSet;
-
 use super::check_names::{REASON_MAX, check_gvk, check_name, field};
 use super::{
-    API_VERSION, ControllerDescription, Description, DescriptionError, HttpGrant, Permission, Verb,
+    API_VERSION, ControllerDescription, Description, DescriptionError, HttpGrant, Permission,
 };
 use crate::key::Gvk;
 use crate::object::ObjectHead;
@@ -187,10 +185,6 @@ impl Permission {
                 &format!("{at}.verbs"),
                 "at least one of create, patch, delete",
             ));
-        }
-        let once: BTreeSet<Verb> = self.verbs.iter().copied().collect();
-        if once.len() < self.verbs.len() {
-            return Err(field(&format!("{at}.verbs"), "each verb only once"));
         }
         if self.namespaces.len() > PERMISSIONS || self.subresources.len() > INDEXES {
             return Err(field(at, "at most 256 namespaces and 16 subresources"));

@@ -74,11 +74,12 @@ async fn a_guest_is_given_few_random_bytes_at_once() {
     assert!(refused.contains("exceeds limit"), "{refused}");
 }
 
-/// Grows its 64-bit memory by as much as the length says, and beside it has a memory of 32 pages.
+/// Grows its 64-bit memory by so many pages, beside another memory of 32 pages.
 const GROWS: &str = r#"
 (component
+  (core module $small (memory 32))
+  (core instance (instantiate $small))
   (core module $m
-    (memory 32)
     (memory $large i64 1)
     (func (export "run") (param i64) (drop (memory.grow $large (local.get 0)))))
   (core instance $m (instantiate $m))

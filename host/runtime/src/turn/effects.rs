@@ -238,7 +238,8 @@ async fn write_all(
                     key,
                     candidate,
                 };
-                here::write(carrier, turn, effect, place, &mut wrote).await
+                let pen = (&carrier.writer, &carrier.warnings);
+                here::write(pen, turn, effect, place, &mut wrote).await
             }
         };
         answers.push(answer.0);

@@ -60,20 +60,12 @@ fn what_costs_the_host_has_a_limit() {
     let long = "a.".repeat(600);
     for (text, names) in [
         (
-            permissions(&permission(r#""verbs":["patch","delete","patch"]"#)),
-            "permissions[0].verbs: each verb only once",
-        ),
-        (
             permissions(&list(&permission(&wide), 2)),
             "permissions: 8192 accesses",
         ),
         (
             in_primary(&format!(r#""wantedFields":["{long}a"]"#)),
             "controllers[0].primary.wantedFields[0]: longer than 1024 bytes",
-        ),
-        (
-            in_primary(r#""predicates":{"changed":["labels","labels"]}"#),
-            "controllers[0].primary.predicates.changed: each part only once",
         ),
         (watches(map, 51), "controllers: 260 kinds"),
         (watches(cel, 13), "controllers: 65 predicates in CEL"),

@@ -5,8 +5,9 @@
 use vmhost_cluster::Error;
 use vmhost_core::{Effect, ObjectKey, ObjectName, Snapshot};
 
-use super::Effects;
 use super::traced;
+use super::warnings::Warnings;
+use super::writes::FencedWriter;
 use super::writes::guard::Guard;
 use super::wrote::Wrote;
 use crate::canary::Canary;
@@ -27,7 +28,7 @@ pub(super) struct Place<'a> {
 
 /// Carries out one effect. Returns what became of it, and a stop if it ends the turn.
 pub(super) async fn write(
-    carrier: &Effects,
+    (writer, warnings): (&FencedWriter, &Warnings),
     turn: &Turn,
     effect: &Effect,
     Place {
@@ -91,7 +92,7 @@ pub(super) async fn write(
         .watching(&key.kind, key.name.namespace())
         .any(|(_, selection)| selection.looks_inside());
     let span = traced::begin(&turn.reconcile.trace, effect, &key);
-    let (writer, manager) = (&carrier.writer, &controller.field_manager);
+    let manager = &controller.field_manager;
     let written = match &span {
         None => writer.carry_out(effect, &key, guard, manager, whole).await,
         Some(span) => {
@@ -103,7 +104,6 @@ pub(super) async fn write(
     match written {
         Ok(written) => {
             controller.metrics.effect(verb, "ok");
-            let warnings = &carrier.warnings;
             warnings.tell(&format_args!("{verb} {key}"), &written.warnings);
             answer.end = match written.gone {
                 true => AnswerEnd::Gone,
@@ -120,7 +120,7 @@ pub(super) async fn write(
             let is_unsure = unwritten.maybe_applied && {
                 // The response was lost, so only a live read tells whether the write was carried
                 // out.
-                let found = carrier.writer.read(effect, &key).await;
+                let found = writer.read(effect, &key).await;
                 if let Ok(Some(object)) = &found {
                     wrote.found(&key, object);
                 }
