@@ -1,8 +1,8 @@
 //! What the code of built-in kinds refuses, besides their schemas: values that exclude each other,
 //! numbers out of range, names of a wrong form.
 //!
-//! Owns the walk through an object by the definitions of its kind; the modules own the rules of each
-//! definition, for the mistakes that are made often. Follows k8s.io/kubernetes
+//! Owns the walk through an object by the definitions of its kind; the modules own the rules of
+//! each definition, for the mistakes that are made often. Follows k8s.io/kubernetes
 //! `pkg/apis/*/validation`, whose fields and words they have. Must not know requests.
 
 mod cluster;

@@ -1,8 +1,8 @@
 //! Events for people (`events.k8s.io/v1`) of one plugin, recorded in the background.
 //!
 //! This module owns the queue ([`lanes`]), the folding of repeated events into series, as in
-//! client-go's `tools/events`, and their limit ([`limit`]). It must not delay or fail a turn: an event
-//! that finds no room is dropped and counted. Plugins share nothing here but the connection.
+//! client-go's `tools/events`, and their limit ([`limit`]). It must not delay or fail a turn: an
+//! event that finds no room is dropped and counted. Plugins share nothing here but the connection.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,8 +1,8 @@
 //! What is wrong with the containers and volumes of a pod, or of a template of pods.
 //!
-//! Follows k8s.io/kubernetes `pkg/apis/core/validation`, for the mistakes that are made often: names
-//! that are taken, mounts of volumes that are not there, requests above their limits. Must not know
-//! which kinds have templates.
+//! Follows k8s.io/kubernetes `pkg/apis/core/validation`, for the mistakes that are made often:
+//! names that are taken, mounts of volumes that are not there, requests above their limits. Must
+//! not know which kinds have templates.
 
 use std::collections::HashSet;
 

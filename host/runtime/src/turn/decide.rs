@@ -218,9 +218,9 @@ fn refused(stop: Stop, known: Option<Failing>, limits: Limits) -> Decided {
     }
 }
 
-/// The decision after a collision: the plugin had not seen what the server has, since another writer
-/// was faster. This is no failure; the key is retried from the first step of the back-off, at least
-/// after this time. Too many collisions in a row are an error, which is reported once.
+/// The decision after a collision: the plugin had not seen what the server has, since another
+/// writer was faster. This is no failure; the key is retried from the first step of the back-off,
+/// at least after this time. Too many collisions in a row are an error, which is reported once.
 fn collided(stop: Stop, known: Option<Failing>, limits: Limits, at_least: Duration) -> Decided {
     let (what, message) = (stop.what, stop.refusal.message.clone());
     let known = known.unwrap_or_default();
