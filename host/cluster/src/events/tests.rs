@@ -1,6 +1,7 @@
 use super::lanes::LANE;
 use super::waiting::LAST;
 use super::*;
+use crate::error::Error;
 use crate::fake::{self, Fake, Seen, plain, status};
 use http::Method;
 use serde_json::{Value, json};
