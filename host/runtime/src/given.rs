@@ -24,7 +24,7 @@ use crate::deploy::orders::{Order, OrderError};
 use crate::deploy::plugins::Plugins;
 use crate::deploy::slot::Slot;
 use crate::deploy::source::Source;
-use crate::deploy::{rollback, swap};
+use crate::deploy::{history, rollback, swap};
 use crate::journal::watch::Warnings;
 pub use crate::rights::outside::Outside;
 use crate::rights::wait::Rights;
@@ -77,7 +77,7 @@ impl Given {
         })?;
         loader.history.belongs(&name, owner);
         let loaded = rollback::instead(loader, &path, loaded, &terms).await;
-        let kept = rollback::with(&loader.history, move |history| {
+        let kept = history::with(&loader.history, move |history| {
             history.keep(&loaded.plugin, &loaded.bytes);
             loaded
         });
@@ -254,7 +254,7 @@ impl Given {
             loader.settings.set(plugin, None);
         }
         let name = plugin.to_owned();
-        rollback::with(&loader.history, move |history| history.removed(&name)).await;
+        history::with(&loader.history, move |history| history.removed(&name)).await;
         tracing::info!(plugin, "removed");
         Ok(())
     }

@@ -17,10 +17,12 @@
 //! This module must not know queues or plugins, and nothing reads the journal on the hot path.
 
 use std::collections::HashSet;
+use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Instant, SystemTime};
 
+use foldhash::fast::FixedState;
 use parking_lot::Mutex;
 use vmhost_core::{ObjectName, Striped};
 
@@ -29,7 +31,6 @@ pub(crate) mod diff;
 pub(crate) mod export;
 pub(crate) mod form;
 pub(crate) mod managers;
-mod part;
 pub(crate) mod path;
 mod paths;
 pub(crate) mod record;
@@ -45,9 +46,8 @@ pub(crate) mod warnings;
 pub mod watch;
 mod woken;
 
-use part::Part;
 use record::{AnswerEnd, Quiet, TurnRecord};
-use ring::Ring;
+use ring::{Kept, Ring};
 use wakes::{WakeLog, Wakened};
 
 /// The default of `--record-bytes`.
@@ -58,6 +58,9 @@ const WAKES: usize = 2;
 const FAILED: usize = 2;
 const QUIET: usize = 1;
 const TURNS: usize = 3;
+
+/// For each place for quiet turns, so many bytes of names may be kept; all places share them.
+const NAME: usize = 48;
 
 /// The journal of a host; see the module.
 #[derive(Debug)]
@@ -85,10 +88,73 @@ struct Shares {
     threads: usize,
 }
 
+/// The records of one thread.
+#[derive(Debug, Default)]
+struct Part {
+    turns: Ring<TurnRecord>,
+    failed: Ring<TurnRecord>,
+    /// One place for each value of the shortened hash of a key. Of several keys with the same
+    /// value, the last record stays.
+    quiet: Vec<Option<Quiet>>,
+    /// The bytes of the names of the keys in `quiet`.
+    names: usize,
+    /// The place at which room for long names is made next.
+    hand: usize,
+    /// Number of quiet turns.
+    quiet_turns: u64,
+    /// Number of records that were dropped for newer ones.
+    dropped: u64,
+}
+
+impl Part {
+    /// Records a quiet turn, in at most this many bytes together with all others.
+    fn quiet(&mut self, turn: Quiet, most: usize) {
+        self.quiet_turns += 1;
+        if self.quiet.is_empty() {
+            let places = most / (size_of::<Option<Quiet>>() + NAME);
+            self.quiet.resize(places.max(1), None);
+        }
+        let hash = FixedState::default().hash_one(&turn.key) as usize;
+        let at = hash % self.quiet.len();
+        let place = &mut self.quiet[at];
+        if let Some(known) = place
+            && known.is_of(&turn)
+        {
+            known.add(turn);
+            return;
+        }
+        self.names += turn.key.as_str().len();
+        let before = place.replace(turn);
+        self.names -= before.map_or(0, |before| before.key.as_str().len());
+        self.make_room(at);
+    }
+
+    /// Drops records whose names leave no room for those of others, but not the one at this place.
+    fn make_room(&mut self, keep: usize) {
+        let places = self.quiet.len();
+        let mut left = places;
+        while self.names > places * NAME && left > 0 {
+            left -= 1;
+            self.hand = (self.hand + 1) % places;
+            if self.hand != keep
+                && let Some(gone) = self.quiet[self.hand].take()
+            {
+                self.names -= gone.key.as_str().len();
+            }
+        }
+    }
+}
+
+impl Kept for TurnRecord {
+    fn size(&self) -> usize {
+        self.bytes()
+    }
+}
+
 /// Reviews that were denied or not answered.
 #[derive(Debug, Default)]
 struct Reviews {
-    ring: Ring,
+    ring: Ring<TurnRecord>,
     /// Number of records that were dropped for newer ones.
     dropped: u64,
 }

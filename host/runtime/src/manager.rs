@@ -20,10 +20,10 @@ use vmhost_engine::Plugin;
 use vmhost_otlp::Tracer;
 
 use crate::controller::Controller;
+use crate::deploy::history;
 use crate::deploy::history::report::Why;
 use crate::deploy::loader::Loader;
 use crate::deploy::plugins::Plugins;
-use crate::deploy::rollback;
 use crate::deploy::slot::{Slot, StartWorkers, Wired};
 use crate::journal::Journal;
 use crate::journal::watch::Warnings;
@@ -209,7 +209,7 @@ impl Manager {
             .iter()
             .map(|slot| slot.name.clone())
             .collect();
-        let ended = rollback::with(&self.plugins.loader.history, move |history| {
+        let ended = history::with(&self.plugins.loader.history, move |history| {
             for name in names {
                 history.ended(&name, Why::Shutdown);
             }

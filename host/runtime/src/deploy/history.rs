@@ -10,6 +10,7 @@
 //! | [`start`] | what a start of the host does with a refused version |
 //! | [`error`] | why there is no version to roll back to |
 //! | [`report`] | the documents |
+//! | [`blocking`] | the threads on which this is called |
 //!
 //! Functions whose comment says so read or write files: the threads for I/O and for guests must not
 //! call them. This module must not know how a version is swapped.
@@ -23,6 +24,7 @@ use parking_lot::Mutex;
 use vmhost_core::chain_line;
 use vmhost_engine::{Code, Plugin};
 
+mod blocking;
 pub(crate) mod error;
 mod folder;
 mod index;
@@ -31,6 +33,7 @@ mod past;
 pub mod report;
 mod start;
 
+pub(crate) use blocking::with;
 pub(crate) use start::Start;
 
 use error::HistoryError;

@@ -1,8 +1,8 @@
 //! What this host keeps of the versions of a plugin that ran, for a task outside of this crate that
 //! decides which version runs. This module must not know why it goes back to one.
 
+use crate::deploy::history;
 use crate::deploy::plugins::Plugins;
-use crate::deploy::rollback;
 
 impl Plugins {
     /// The component of a version that ran on this host for this owner, by its digest. `None` if it
@@ -10,7 +10,7 @@ impl Plugins {
     pub async fn kept(&self, plugin: &str, owner: &str, digest: &str) -> Option<Vec<u8>> {
         let [name, owner, digest] = [plugin, owner, digest].map(str::to_owned);
         let history = &self.loader.history;
-        let bytes = rollback::with(history, move |history| history.kept(&name, &owner, &digest));
+        let bytes = history::with(history, move |history| history.kept(&name, &owner, &digest));
         bytes.await.flatten()
     }
 
@@ -19,6 +19,6 @@ impl Plugins {
     pub async fn lift(&self, plugin: &str, owner: &str) {
         let [name, owner] = [plugin, owner].map(str::to_owned);
         let history = &self.loader.history;
-        rollback::with(history, move |history| history.lift_of(&name, &owner)).await;
+        history::with(history, move |history| history.lift_of(&name, &owner)).await;
     }
 }

@@ -12,7 +12,7 @@ use vmhost_engine::{Code, LoadError, Plugin};
 
 use crate::config::terms::Terms;
 use crate::deploy::history::report::Why;
-use crate::deploy::history::{History, Start, Version};
+use crate::deploy::history::{History, Start, Version, with};
 use crate::deploy::loaded::Loaded;
 use crate::deploy::loader::Loader;
 use crate::deploy::orders::OrderError;
@@ -181,18 +181,6 @@ pub(crate) async fn began(loader: &Loader, slots: &[Arc<Slot>]) {
         }
     });
     history.await;
-}
-
-/// Runs `work` with the history, on a thread that may read and write files. Returns `None` if it
-/// panicked, or if the process ends.
-pub(crate) async fn with<T: Send + 'static>(
-    history: &Arc<History>,
-    work: impl FnOnce(&History) -> T + Send + 'static,
-) -> Option<T> {
-    let history = history.clone();
-    let done = tokio::task::spawn_blocking(move || work(&history)).await;
-    done.inspect_err(|error| tracing::error!("the history of a plugin: {error}"))
-        .ok()
 }
 
 async fn load(loader: &Loader, bytes: Vec<u8>, terms: &Terms) -> Result<Loaded, LoadError> {

@@ -17,6 +17,7 @@ use vmhost_engine::Plugin;
 
 use crate::config::terms::Terms;
 use crate::deploy::files::FileWatch;
+use crate::deploy::history;
 use crate::deploy::history::report::{RollbackSuggested, RolledBack, Why};
 use crate::deploy::loaded::Loaded;
 use crate::deploy::optimise::optimise_later;
@@ -332,7 +333,7 @@ async fn keep(
 ) {
     let present = slot.current();
     let (now, generation) = (present.plugin.clone(), present.number);
-    let kept = rollback::with(&plugins.loader.history, move |history| {
+    let kept = history::with(&plugins.loader.history, move |history| {
         history.keep(&now, &bytes);
         history.began(&now, generation, why, Some(before), is_from_source);
         bytes

@@ -3,25 +3,33 @@
 
 use std::collections::VecDeque;
 
-use crate::journal::record::TurnRecord;
+/// What a ring keeps.
+pub(super) trait Kept {
+    /// The bytes that it takes, which never change.
+    fn size(&self) -> usize;
+}
 
 /// A ring of records.
-#[derive(Debug, Default)]
-pub(super) struct Ring {
-    pub(super) records: VecDeque<Box<TurnRecord>>,
+#[derive(Debug)]
+pub(super) struct Ring<R> {
+    pub(super) records: VecDeque<Box<R>>,
     pub(super) bytes: usize,
 }
 
-impl Ring {
+impl<R> Default for Ring<R> {
+    fn default() -> Self {
+        Self {
+            records: VecDeque::new(),
+            bytes: 0,
+        }
+    }
+}
+
+impl<R: Kept> Ring<R> {
     /// Adds a record. Moves the records that it displaces into `gone`.
     #[allow(clippy::vec_box, reason = "freed as it is, after the lock")]
-    pub(super) fn push(
-        &mut self,
-        record: Box<TurnRecord>,
-        most: usize,
-        gone: &mut Vec<Box<TurnRecord>>,
-    ) {
-        let bytes = record.bytes();
+    pub(super) fn push(&mut self, record: Box<R>, most: usize, gone: &mut Vec<Box<R>>) {
+        let bytes = record.size();
         if bytes > most {
             // The record itself is dropped: one plugin must not displace the records of others.
             gone.push(record);
@@ -34,12 +42,12 @@ impl Ring {
 
     /// Moves the oldest records above this many bytes into `gone`.
     #[allow(clippy::vec_box, reason = "freed as it is, after the lock")]
-    pub(super) fn shrink(&mut self, most: usize, gone: &mut Vec<Box<TurnRecord>>) {
+    pub(super) fn shrink(&mut self, most: usize, gone: &mut Vec<Box<R>>) {
         while self.bytes > most {
             let Some(oldest) = self.records.pop_front() else {
                 break;
             };
-            self.bytes -= oldest.bytes();
+            self.bytes -= oldest.size();
             gone.push(oldest);
         }
     }

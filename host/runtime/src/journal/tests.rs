@@ -138,7 +138,7 @@ fn listed(objects: Vec<Snapshot>) -> Read {
 }
 
 /// The bytes that a ring's records count for, counted anew.
-fn bytes(ring: &Ring) -> usize {
+fn bytes(ring: &Ring<TurnRecord>) -> usize {
     let bytes = ring.records.iter().map(|record| record.bytes()).sum();
     assert_eq!(ring.bytes, bytes, "the ring counts as its records do");
     bytes

@@ -10,23 +10,24 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 use vmhost_cluster::Author;
-use vmhost_core::{Effect, Gvk, ObjectKey, Refusal};
+use vmhost_core::{Effect, Gvk, ObjectKey, ObjectName, Refusal};
 
+use crate::canary::Canary;
 use crate::journal::record::{Acts, Answer, AnswerEnd};
 use crate::rights::access::Required;
 use crate::turn::decide::Ended;
-use crate::turn::verdict::{Stop, Verdict};
+use crate::turn::verdict::{Stop, Verdict, judge, refusal, wait};
 use crate::turn::{Desk, Turn};
 
 pub mod carrier;
 pub mod check;
 mod held;
-mod here;
 mod owners;
 pub(crate) mod reach;
 mod settle;
 pub(crate) mod there;
 mod traced;
+mod unsure;
 mod warnings;
 pub(crate) mod writes;
 mod wrote;
@@ -35,6 +36,7 @@ use check::{Refused, check};
 use held::Held;
 use owners::Own;
 use there::{Pen, Placed, Reach};
+use unsure::may_have_written;
 use warnings::Warnings;
 use writes::FencedWriter;
 use writes::guard::Guard;
@@ -233,13 +235,12 @@ async fn write_all(
                 there::write(&*carrier.reach, pen, (index, placed)).await
             }
             None => {
-                let place = here::Place {
+                let place = Place {
                     index,
                     key,
                     candidate,
                 };
-                let pen = (&carrier.writer, &carrier.warnings);
-                here::write(pen, turn, effect, place, &mut wrote).await
+                write_one(carrier, turn, effect, place, &mut wrote).await
             }
         };
         answers.push(answer.0);
@@ -269,4 +270,142 @@ async fn write_all(
 fn has_sent_none(answers: &[Answer]) -> bool {
     let is_unsent = |end: &AnswerEnd| matches!(end, AnswerEnd::Repeated | AnswerEnd::NoObject);
     answers.iter().all(|answer| is_unsent(&answer.end))
+}
+
+/// An effect, with its place in the turn.
+struct Place<'a> {
+    /// The number of the effect.
+    index: usize,
+    /// The object that it writes.
+    key: ObjectKey,
+    /// The canary, if this is the first write of a turn of its candidate: an abort before it
+    /// prevents the write.
+    candidate: Option<&'a Canary>,
+}
+
+/// Carries out one effect. Returns what became of it, and a stop if it ends the turn.
+async fn write_one(
+    carrier: &Effects,
+    turn: &Turn,
+    effect: &Effect,
+    Place {
+        index,
+        key,
+        candidate,
+    }: Place<'_>,
+    wrote: &mut Wrote<'_>,
+) -> (Answer, Option<Stop>) {
+    let mut answer = Answer {
+        effect: index as u32,
+        object: key.clone(),
+        before: None,
+        end: AnswerEnd::NoObject,
+    };
+    let Desk {
+        controller,
+        sources,
+        ..
+    } = &*turn.desk;
+    // Any version of the kind names the same object.
+    let primary = key.kind.group == controller.kind.group
+        && key.kind.kind == controller.kind.kind
+        && key.name == turn.key;
+    let verb = effect.verb();
+    if primary && turn.object.is_none() && !matches!(effect, Effect::Create(_)) {
+        // An effect never recreates the turn's own object. Other effects continue: its children may
+        // have to be deleted.
+        controller.metrics.effect(verb, "gone");
+        return (answer, None);
+    }
+    if let Effect::Apply(apply) = effect
+        && let Some(stored) = sources.shown(&key.kind, &key.name)
+        && controller
+            .memory
+            .is_repeated(&key, apply, (stored.uid(), stored.version))
+    {
+        controller.metrics.skipped_applies.inc();
+        answer.end = AnswerEnd::Repeated;
+        return (answer, None);
+    }
+    let seen = turn.object.as_ref().filter(|_| primary);
+    let written = wrote.version(&key);
+    let before = written.or_else(|| match seen {
+        Some(seen) => Some(seen.version),
+        None if primary => None,
+        None => wrote.known_version(&key),
+    });
+    answer.before = before;
+    let guard = Guard {
+        uid: seen.map(|object| object.uid()),
+        written,
+        candidate,
+        account: turn.desk.generation.terms.account.as_ref(),
+        // The writer asks it.
+        turn_member: None,
+    };
+    // If a watch selects by fields outside the metadata, the response must contain the whole
+    // object, which tells whether the watch shows it.
+    let whole = sources
+        .watching(&key.kind, key.name.namespace())
+        .any(|(_, selection)| selection.looks_inside());
+    let span = traced::begin(&turn.reconcile.trace, effect, &key);
+    let (writer, manager) = (&carrier.writer, &controller.field_manager);
+    let written = match &span {
+        None => writer.carry_out(effect, &key, guard, manager, whole).await,
+        Some(span) => {
+            let writing = writer.carry_out(effect, &key, guard, manager, whole);
+            Box::pin(span.scope(writing)).await
+        }
+    };
+    traced::end(span, written.as_ref().map_err(|unwritten| &unwritten.error));
+    match written {
+        Ok(written) => {
+            controller.metrics.effect(verb, "ok");
+            let warnings = &carrier.warnings;
+            warnings.tell(&format_args!("{verb} {key}"), &written.warnings);
+            answer.end = match written.gone {
+                true => AnswerEnd::Gone,
+                false => AnswerEnd::Written(written.version),
+            };
+            if key.name.name().is_empty() {
+                // The server has generated the name.
+                answer.object.name = ObjectName::new(key.name.namespace(), &written.name);
+            }
+            wrote.note(effect, key, before, &written);
+            (answer, None)
+        }
+        Err(unwritten) => {
+            let is_unsure = unwritten.maybe_applied && {
+                // The response was lost, so only a live read tells whether the write was carried
+                // out.
+                let found = carrier.writer.read(effect, &key).await;
+                if let Ok(Some(object)) = &found {
+                    wrote.found(&key, object);
+                }
+                may_have_written(effect, &key, before, found)
+            };
+            let verdict = match judge(effect, primary, &unwritten.error) {
+                Verdict::Gone if wrote.is_shown(seen) => Verdict::Missing,
+                verdict => verdict,
+            };
+            controller.metrics.effect(verb, verdict.label());
+            if verdict == Verdict::Exists {
+                wrote.await_taken(&key);
+            }
+            let what = format!("{verb} {key}");
+            let refusal = refusal(index, effect, &unwritten.error);
+            answer.end = match is_unsure {
+                true => AnswerEnd::Unanswered(refusal.message.clone()),
+                false => AnswerEnd::Refused(refusal.code, refusal.message.clone()),
+            };
+            let stop = (verdict != Verdict::Done).then(|| Stop {
+                verdict,
+                wait: wait(&unwritten.error, turn.desk.branch.is_some()),
+                refusal,
+                what,
+                required: unwritten.required,
+            });
+            (answer, stop)
+        }
+    }
 }

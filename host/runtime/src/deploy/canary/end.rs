@@ -6,7 +6,7 @@
 use super::{TARGET, Watch};
 use crate::canary::end::End;
 use crate::canary::{Ended, Stage};
-use crate::deploy::rollback;
+use crate::deploy::history;
 use crate::journal::tag::Cause;
 
 impl Watch {
@@ -30,7 +30,7 @@ impl Watch {
         let canary = &self.canary;
         if let Some(component) = canary.component(&canary.about.digest) {
             let plugin = self.generation.plugin.clone();
-            let kept = rollback::with(&self.plugins.loader.history, move |history| {
+            let kept = history::with(&self.plugins.loader.history, move |history| {
                 history.keep(&plugin, &component);
             });
             kept.await;

@@ -10,7 +10,7 @@ use axum::routing::get;
 use serde::Deserialize;
 
 use super::desk::{Desk, Refused};
-use crate::deploy::rollback;
+use crate::deploy::history;
 
 /// The media type of a component.
 const WASM: &str = "application/wasm";
@@ -46,7 +46,7 @@ async fn found(desk: &Desk, plugin: &str, asked: &str) -> Result<Vec<u8>, Refuse
         return Ok(bytes);
     }
     let name = slot.name.clone();
-    let kept = rollback::with(&desk.history, move |history| {
+    let kept = history::with(&desk.history, move |history| {
         history.component(&name, &digest)
     });
     let kept = kept.await.ok_or(Refused::Stopping)?;

@@ -8,9 +8,9 @@ use axum::{Json, Router};
 use serde::Deserialize;
 
 use super::desk::{Desk, Refused};
+use crate::deploy::history;
 use crate::deploy::history::report::{HistoryReport, RolledBack};
 use crate::deploy::orders::Order;
-use crate::deploy::rollback;
 
 /// The parameters of a rollback.
 #[derive(Debug, Default, Deserialize)]
@@ -37,7 +37,7 @@ async fn history(State(desk): State<Desk>, Path(plugin): Path<String>) -> Respon
 
 async fn reported(desk: &Desk, plugin: &str) -> Result<HistoryReport, Refused> {
     let name = desk.slot(plugin)?.name.clone();
-    let report = rollback::with(&desk.history, move |history| history.report(&name));
+    let report = history::with(&desk.history, move |history| history.report(&name));
     Ok(report.await.ok_or(Refused::Stopping)??)
 }
 
