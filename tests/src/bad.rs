@@ -5,6 +5,9 @@ use anyhow::Result;
 
 use crate::guests::{self, Mode};
 
+/// What is wrong with the file whose loading ends by its deadline.
+pub const SPINS: &str = "its describe spins";
+
 /// One bad file.
 pub struct Bad {
     /// What is wrong with it.
@@ -60,7 +63,7 @@ pub fn plugins() -> Result<Vec<Bad>> {
             &["describe", "cannot describe itself"],
         ),
         bad(
-            "its describe spins",
+            SPINS,
             guests::read(guests::SPIN_IN_DESCRIBE)?,
             &["describe"],
         ),

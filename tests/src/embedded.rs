@@ -12,6 +12,8 @@ use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 use vmhost_apiserver::{Backup, Options, Server, State};
 
+use crate::net;
+
 /// The embedded server, in this process.
 pub struct EmbeddedServer {
     state: Arc<State>,
@@ -50,7 +52,10 @@ impl EmbeddedServer {
     pub async fn start() -> Result<EmbeddedServer> {
         let dir = tempfile::tempdir().context("making a folder")?;
         let state = State::new();
-        let server = serve(state.clone(), Options::default().with_rbac()).await?;
+        // Not one that the kernel may give to another socket during a restart.
+        let [port] = net::free_ports()?;
+        let options = Options::at(net::loopback(port)).with_rbac();
+        let server = serve(state.clone(), options).await?;
         let path = dir.path().join("admin.kubeconfig");
         fs::write(&path, server.kubeconfig())
             .with_context(|| format!("writing {}", path.display()))?;

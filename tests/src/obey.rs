@@ -106,6 +106,16 @@ impl Obey {
             .collect()
     }
 
+    /// Returns the turns on this generation so far, of all objects.
+    pub fn turns_of(&self, generation: u64) -> Vec<Value> {
+        let lines = self.host.output();
+        let of_it = lines.iter().filter(|line| {
+            let line = serde_json::from_str::<Value>(line).unwrap_or_default();
+            line["generation"] == generation
+        });
+        of_it.filter_map(|line| turn(line)).collect()
+    }
+
     /// Waits for a turn of an object, also an earlier one, and returns the first match.
     pub async fn until_turn(
         &self,

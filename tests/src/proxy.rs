@@ -82,7 +82,9 @@ impl Proxy {
     /// Listens on a free port and forwards to the server of `upstream`, with that file's
     /// credentials.
     pub async fn start(upstream: &Path) -> Result<Proxy> {
-        let listener = TcpListener::bind(net::loopback(0))
+        // Not one that the kernel may give to another socket while the proxy refuses connections.
+        let [port] = net::free_ports()?;
+        let listener = TcpListener::bind(net::loopback(port))
             .await
             .context("binding the proxy")?;
         let addr = listener
@@ -151,6 +153,14 @@ impl Proxy {
             }
         }
         pairs
+    }
+
+    /// Returns whether the client gave the first matching request up before it had an answer. The
+    /// host does that with a write after 4 s, which other work on the machine may use up.
+    pub fn was_given_up(&self, matching: impl Fn(&Request) -> bool) -> bool {
+        let requests = self.shared.requests.borrow();
+        let first = requests.matching(matching).next();
+        first.is_some_and(|request| request.answered.is_none())
     }
 
     /// Drops the recorded requests.

@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 
 /// The longest wait for something that should happen soon. Generous, because it only decides how
 /// late a failing test fails.
-pub const DEADLINE: Duration = Duration::from_secs(60);
+pub const DEADLINE: Duration = Duration::from_secs(120);
 
 /// The interval between two checks of a condition.
 const PAUSE: Duration = Duration::from_millis(50);

@@ -30,7 +30,7 @@ async fn a_broken_plugin_slows_only_itself(server: &TestServer) -> Result<()> {
     let broken = PolicyFile::new("spin", &spin_as("spin")?)?;
     let mut command = host(server)?
         .namespace(namespace)
-        .args(["--install-crds", "--call-timeout", "1s"])
+        .args(["--install-crds", "--call-timeout", "3s"])
         .plugin(broken.path());
     for (_, component) in EXAMPLES {
         command = command.plugin(component);

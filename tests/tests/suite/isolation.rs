@@ -19,6 +19,10 @@ use vmhost_tests::{both_servers, host};
 
 const MANY: usize = 100;
 
+/// How long a call lasts during which a swap takes place, on a busy machine too. Shorter than a
+/// read past the cache may take.
+const DURING_A_SWAP: &str = "7s";
+
 /// Checks that the good policy finishes all VMs beside these, the probes answer, and the watch
 /// continues.
 async fn beside(server: &TestServer, hostile: &[(&str, Vec<u8>)]) -> Result<()> {
@@ -28,7 +32,8 @@ async fn beside(server: &TestServer, hostile: &[(&str, Vec<u8>)]) -> Result<()> 
     let mut command = host::on(&server.kubeconfig())?
         .namespace(vms.namespace())
         .plugin(good.path())
-        .args(["--call-timeout", "1s", "--memory-limit", "64Mi"]);
+        // A call of the good policy may have to wait for all that spin, on a busy machine.
+        .args(["--call-timeout", "3s", "--memory-limit", "64Mi"]);
     for (name, component) in hostile {
         let file = PolicyFile::new(name, component)?;
         command = command.plugin(file.path());
@@ -181,7 +186,7 @@ async fn a_map_call_that_fails_on_old_code_does_not_count_against_the_new(
     let policy = PolicyFile::new("watcher", &guests::read(guests::WATCHER)?)?;
     let host = vms
         .host(proxy.kubeconfig(), &policy)?
-        .args(["--call-timeout", "2s"])
+        .args(["--call-timeout", DURING_A_SWAP])
         .ready()
         .await?;
     // The call waits for a read past the cache, until its deadline.

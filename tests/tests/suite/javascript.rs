@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use tempfile::TempDir;
@@ -10,6 +11,9 @@ use vmhost_tests::host::{self, Exit};
 use vmhost_tests::run;
 use vmhost_toolchain::Language;
 use vmhost_toolchain::scaffold::Project;
+
+/// A first build makes a QuickJS, perhaps while other tests build too.
+const BUILD: Duration = Duration::from_secs(300);
 
 /// Creates the project of `vmhost new`; `None` if its tools are not on this machine.
 async fn project() -> Result<Option<(TempDir, PathBuf)>> {
@@ -26,7 +30,8 @@ async fn project() -> Result<Option<(TempDir, PathBuf)>> {
 }
 
 async fn build(project: &Path) -> Result<Exit> {
-    host::bare()?.arg("build").arg(project).run().await
+    let build = host::bare()?.arg("build").arg(project).spawn()?;
+    build.wait_exit_within(BUILD).await
 }
 
 #[test]

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use vmhost_tests::both_servers;
 use vmhost_tests::guests::{self, PolicyFile};
 use vmhost_tests::obey::{Obey, said};
+use vmhost_tests::proxy::Request;
 use vmhost_tests::server::TestServer;
 use vmhost_tests::vm::{PLURAL, Vms};
 
@@ -278,9 +279,10 @@ async fn all_who_watch_a_kind_share_one_watch(server: &TestServer) -> Result<()>
     obey.case("owner", "x", Value::Null).await?;
     obey.until_turns("x", 1).await?;
     // Five controllers watch all ConfigMaps; one watches those with a label, and one those with
-    // another label.
-    let watches =
-        proxy.requests_where(|request| request.concerns("configmaps") && request.is_watch());
+    // another label. A watch may begin after the host is ready.
+    let of_maps = |request: &Request| request.concerns("configmaps") && request.is_watch();
+    proxy.wait_for(3, of_maps).await?;
+    let watches = proxy.requests_where(of_maps);
     let mut selectors: Vec<&str> = watches
         .iter()
         .map(|request| request.param("labelSelector").unwrap_or_default())
@@ -290,7 +292,9 @@ async fn all_who_watch_a_kind_share_one_watch(server: &TestServer) -> Result<()>
         selectors == ["", "vmhost.test/guest", "vmhost.test/read"],
         "{selectors:?}"
     );
-    let vms = proxy.requests_where(|request| request.concerns(PLURAL) && request.is_watch());
+    let of_vms = |request: &Request| request.concerns(PLURAL) && request.is_watch();
+    proxy.wait_for(14, of_vms).await?;
+    let vms = proxy.requests_where(of_vms);
     ensure!(
         vms.len() == 14,
         "a watch for each of 13 cases, and one for all: {}",

@@ -96,14 +96,16 @@ async fn a_turn_is_a_trace(server: &TestServer) -> Result<()> {
     let watches = proxy.requests_where(|request| request.is_watch());
     ensure!(!watches.is_empty() && watches.iter().all(|watch| watch.traceparent.is_empty()));
 
-    // So does the log.
-    let mut lines = obey.host.output().into_iter().filter_map(|line| {
-        let line: Value = serde_json::from_str(&line).ok()?;
-        let message = line["message"].as_str()?;
-        message.starts_with("TURN").then_some(line)
-    });
-    let line = lines.find(|line| line["trace_id"] == root.trace.as_str());
-    let line = line.context("a line of the turn has its trace")?;
+    // So does the log, which comes through a pipe.
+    let of_turn = |line: &str| -> Option<Value> {
+        let line: Value = serde_json::from_str(line).ok()?;
+        let is_it = line["trace_id"] == root.trace.as_str();
+        (is_it && line["message"].as_str()?.starts_with("TURN")).then_some(line)
+    };
+    let lines = obey.host.wait_for_lines(1, |line| of_turn(line).is_some());
+    let lines = lines.await.context("a line of the turn has its trace")?;
+    let line = lines.first().and_then(|line| of_turn(line));
+    let line = line.context("there is one")?;
     ensure!(
         line["span_id"] == root.id.as_str() && line["name"] == "one",
         "{line}"

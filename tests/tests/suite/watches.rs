@@ -84,6 +84,10 @@ async fn a_swap_adds_and_drops_watches(server: &TestServer) -> Result<()> {
     host.wait_for_line("swapped p: generation 3").await?;
     until_stores(&host, &[("Secret.v1", 1), (vm, 1)]).await?;
     for plural in ["configmaps", "secrets", PLURAL] {
+        // A watch may begin after its store is filled.
+        proxy
+            .wait_for(1, |request| request.is_watch() && request.concerns(plural))
+            .await?;
         let opened = opened(&proxy, plural);
         ensure!(
             opened == 1,
