@@ -1,4 +1,5 @@
-//! The data of a guest's store: an empty WASI context, its limits, and the running call.
+//! The data of a guest's store: an empty WASI context, its limits, and the running call. This
+//! module must not know what a call is about.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -64,6 +65,7 @@ impl HostState {
         let mut wasi = WasiCtxBuilder::new();
         wasi.stdout(output.clone())
             .stderr(output.clone())
+            .max_random_size(RANDOM)
             .allow_tcp(false)
             .allow_udp(false)
             .allow_ip_name_lookup(false);
@@ -127,7 +129,9 @@ impl ResourceLimiter for Memory {
         desired: usize,
         _maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
-        let wanted = self.used - current.min(self.used) + desired;
+        // A 64-bit memory may want nearly as much as can be counted.
+        let others = self.used - current.min(self.used);
+        let wanted = others.saturating_add(desired);
         if wanted > self.limit {
             // Returns an error instead of `Ok(false)`, which the guest would turn into an abort
             // that looks like a panic.
@@ -149,11 +153,34 @@ impl ResourceLimiter for Memory {
     ) -> wasmtime::Result<bool> {
         Ok(desired <= TABLE_ELEMENTS)
     }
+
+    fn instances(&self) -> usize {
+        CORE_INSTANCES
+    }
+
+    fn memories(&self) -> usize {
+        MEMORIES
+    }
+
+    fn tables(&self) -> usize {
+        TABLES
+    }
 }
 
 /// The maximum number of elements of one table. The largest table seen has 7,696 (StarlingMonkey);
 /// a million takes 8 MiB of host memory.
 const TABLE_ELEMENTS: usize = 1 << 20;
+
+/// The maximum number of core instances, memories and tables of one instance of a component. Each
+/// takes a slot of the process. The largest guest seen has 14 core instances, and each C extension
+/// of a Python policy is another.
+const CORE_INSTANCES: usize = 128;
+const MEMORIES: usize = 8;
+const TABLES: usize = 16;
+
+/// The maximum number of random bytes that a guest may ask for at once. No other guest runs on its
+/// thread meanwhile, and no deadline interrupts it.
+const RANDOM: u64 = 1 << 20;
 
 /// The maximum number of log lines of one call. Later lines are dropped, because a flood would hide
 /// the lines of other policies.
@@ -161,3 +188,6 @@ pub(crate) const LOG_LINES: u32 = 256;
 
 /// The maximum number of WASI handles (streams, timers) of one instance. Each takes host memory.
 const HANDLES: usize = 1024;
+
+#[cfg(test)]
+mod tests;
