@@ -64,7 +64,8 @@ pub(crate) enum Command {
     Sign(SignArgs),
     /// Verify the signatures of an artifact of an OCI registry, and show the trusted signers.
     Verify(VerifyArgs),
-    /// Show the state of a running vmhost: plugins, controllers, stores, failing keys.
+    /// Show the state of a running vmhost: plugins, clusters, controllers, webhooks, stores,
+    /// failing keys.
     Status(StatusArgs),
     /// Show why a running vmhost reconciled an object: what woke each turn, what the policy saw,
     /// read and did, what the API server answered, and what comes next.
@@ -151,7 +152,8 @@ pub(crate) struct RunArgs {
     )]
     pub(crate) health_probe_bind_address: String,
     /// The address that serves the state and the turns to `vmhost status`, `why` and `turns`, and
-    /// takes orders. Only orders need a token. 0 disables it.
+    /// takes orders. Orders need a token, and with --metrics-access token reads do, too. 0 disables
+    /// it.
     #[arg(
         long,
         value_name = "ADDRESS",

@@ -1,4 +1,5 @@
-//! Interprets the flags about clusters besides the host's own. Each error names its flag.
+//! Interprets the flags about clusters besides the host's own. Each error names its flag. This
+//! module must not know how clusters are found.
 
 use anyhow::{Result, bail};
 use vmhost_cluster::{ConnectOptions, GUARDED_FIELDS};

@@ -1,4 +1,5 @@
-//! Interprets the flags of the leader election. Each error names its flag.
+//! Interprets the flags of the leader election. Each error names its flag. This module must not
+//! know how a leader is elected.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
 //! Interprets the flags: checks them and derives settings, before any socket is opened. Each error
-//! names its flag.
+//! names its flag. This module must not know what a setting does.
 
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};

@@ -1,5 +1,6 @@
 //! `vmhost rbac`: prints the least-privilege RBAC of a plugin, as YAML for `kubectl apply` and
-//! `kubectl auth reconcile`, or as values for the chart.
+//! `kubectl auth reconcile`, or as values for the chart. This module must not know which rights a
+//! plugin needs.
 
 use std::collections::BTreeMap;
 

@@ -106,7 +106,8 @@ async fn pass(
         // An error means that the relay has ended.
         Ok(()) = swallowed.changed() => {}
     }
-    // A peer that has vanished sends nothing, and this one would send again what is not acknowledged.
+    // A peer that has vanished sends nothing, and this one would send again what is not
+    // acknowledged.
     while has_unacknowledged(&client)? {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }

@@ -80,11 +80,12 @@
 //! - Access control only with [`Options::with_rbac`]: roles, no other authorizers. Credentials are
 //!   the administrator's token, tokens of service accounts and client certificates. A service
 //!   account does not impersonate its own node.
-//! - No controllers but the garbage collector: a Deployment creates no ReplicaSet, and nothing runs
-//!   Pods, fills Endpoints or computes disruption budgets. The service `kubernetes` has no
-//!   Endpoints and no EndpointSlice: the server listens on loopback, which they may not name. A
-//!   deletion removes the finalizer that protects a volume, whether the volume is in use or not.
-//!   Logs, commands and proxies of pods are refused, as by a server whose nodes do not answer.
+//! - No controllers but the garbage collector and the one of aggregated cluster roles: a Deployment
+//!   creates no ReplicaSet, and nothing runs Pods, fills Endpoints or computes disruption budgets.
+//!   The service `kubernetes` has no Endpoints and no EndpointSlice: the server listens on
+//!   loopback, which they may not name. A deletion removes the finalizer that protects a volume,
+//!   whether the volume is in use or not. Logs, commands and proxies of pods are refused, as by a
+//!   server whose nodes do not answer.
 //! - Deletion has no grace period: a pod is marked as deleted and removed by one request.
 //!   Namespaces and definitions ignore the propagation policy. An owner of a kind that is not
 //!   served counts as existing, even if the kind is served later.

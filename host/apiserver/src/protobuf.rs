@@ -86,7 +86,7 @@ fn envelope(body: &[u8]) -> Result<(String, String, &[u8]), ApiError> {
     Ok((api_version, kind, raw))
 }
 
-/// Decodes an object or a list from Kubernetes' protobuf, or tells why it is none.
+/// Decodes an object or a list from Kubernetes' protobuf, or tells why the body is neither.
 pub fn from_protobuf(body: &[u8]) -> Result<Value, String> {
     let decoded = envelope(body).and_then(|(api_version, kind, raw)| {
         let item = kind

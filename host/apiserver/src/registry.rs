@@ -1,7 +1,7 @@
 //! The currently served kinds.
 //!
 //! Owns the lookup from a path to a kind, and the order of groups and versions. Rebuilt when a
-//! CustomResourceDefinition changes; a reader keeps its snapshot.
+//! CustomResourceDefinition changes; a reader keeps its snapshot. Must not know objects.
 
 use std::cmp::Reverse;
 use std::sync::{Arc, OnceLock};

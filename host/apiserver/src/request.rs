@@ -46,7 +46,8 @@ pub(crate) struct Options {
     /// The propagation policy of a DELETE that is in the query instead of the body.
     pub propagation: Option<String>,
     pub orphan: Option<bool>,
-    /// `None`: nobody was asked who they are, and everything is allowed.
+    /// The user who sends the request. `None` for a call that no user makes, such as an overlay's:
+    /// everything is allowed.
     pub author: Option<Arc<Author>>,
 }
 

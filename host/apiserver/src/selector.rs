@@ -1,6 +1,7 @@
 //! Label and field selectors.
 //!
 //! Owns their grammar and when an object matches. The kind's data says which fields are selectable.
+//! Must not know where objects are kept.
 
 mod text;
 

@@ -282,7 +282,7 @@ fn same_content(kind: &Kind, a: &Value, b: &Value) -> bool {
             .filter(|(k, _)| k != "metadata")
             .collect::<Vec<_>>()
     };
-    // An empty map is none.
+    // An empty map counts as a missing one.
     let is_some = |map: &&Value| map.as_object().is_none_or(|map| !map.is_empty());
     let same =
         |field: &String| meta::get(a, field).filter(is_some) == meta::get(b, field).filter(is_some);

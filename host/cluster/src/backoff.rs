@@ -1,4 +1,5 @@
-//! The delay before the next retry, as in client-go's reflector: 800 ms to 30 s.
+//! The delay before the next retry, as in client-go's reflector: 800 ms to 30 s. This module must
+//! not know what is tried again.
 
 use std::time::Duration;
 

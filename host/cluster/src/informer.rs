@@ -1,5 +1,5 @@
-//! Informers: each keeps one store equal to what the API server shows of one kind, namespace and
-//! selector, and notifies its subscribers.
+//! **Watch.** Informers: each keeps one store equal to what the API server shows of one kind,
+//! namespace and selector, and notifies its subscribers.
 //!
 //! This module owns what a subscriber sees. It must not know queues or controllers: a subscriber is
 //! notified after the store has changed, and looks up further objects itself. `groups` decides

@@ -1,9 +1,9 @@
-//! The read side of one informer: the cluster's objects as of the last watch event.
+//! **Store.** The read side of one informer: the cluster's objects as of the last watch event.
 //!
 //! This module owns the snapshots, their order, their indexes, and the tasks that wait for changes.
 //! The store may be stale, but never torn: a snapshot is replaced as a whole, and `position` is the
 //! version up to which the store is complete. It must not know where its contents come from (the
-//! informer is its only writer) nor who is notified of a change.
+//! informer is its only writer), nor what is notified of a change.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{LockResult, PoisonError};

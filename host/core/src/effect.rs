@@ -1,6 +1,6 @@
 //! What a plugin returns: effects, and what happens next. The records mirror `wit/v1/types.wit`,
 //! which defines their meaning. The enums with serde derives have the format of a plugin's test
-//! cases.
+//! cases. This module must not know how an effect is carried out.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,7 @@
 //! What a plugin may do, and whether an effect or a new description stays within that.
 //!
-//! Until an operator writes grants, the grants are what the first generation declared.
+//! Until an operator writes grants, the grants are what the first generation declared. This module
+//! must not know how an effect is carried out.
 
 use std::collections::BTreeSet;
 use std::fmt;

@@ -1,4 +1,5 @@
-//! Names of kinds, of objects within their kind, and of objects in the cluster.
+//! Names of kinds, of objects within their kind, and of objects in the cluster. This module must
+//! not know which kinds a cluster serves.
 
 use std::borrow::Borrow;
 use std::fmt;

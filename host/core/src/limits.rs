@@ -1,4 +1,4 @@
-//! Resource limits of a plugin.
+//! Resource limits of a plugin. This module must not know how a limit is enforced.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
 //! A snapshot of an object: the API server's text and the few metadata fields that the host itself
-//! needs.
+//! needs. This module must not know the fields of a kind.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
 //! The interface through which a plugin reads the cluster: the engine calls it, the host's stores
-//! and API connection implement it.
+//! and API connection implement it. It must not know where an answer comes from.
 
 use std::future::ready;
 use std::pin::Pin;

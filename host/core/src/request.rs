@@ -1,4 +1,4 @@
-//! A turn's input, as the engine passes it to a plugin.
+//! A turn's input, as the engine passes it to a plugin. It must not know which event woke the key.
 
 use crate::key::{Gvk, ObjectName};
 use crate::object::Snapshot;

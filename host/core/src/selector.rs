@@ -1,5 +1,5 @@
 //! Label selectors as kubectl writes them: `app=web,tier in (a,b),!legacy`. Grammar and meaning are
-//! those of k8s.io/apimachinery/pkg/labels.
+//! those of k8s.io/apimachinery/pkg/labels. This module must not know what is selected.
 
 use std::collections::BTreeMap;
 

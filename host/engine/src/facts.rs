@@ -41,7 +41,7 @@ pub struct Facts {
     pub sdk: Option<String>,
     /// The tools that made it, with their versions.
     pub tools: Vec<String>,
-    /// The contract that it implements: `vmhost:plugin@1.0.0`. None: it is no plugin.
+    /// The contract that it implements: `vmhost:plugin@1.0.0`. `None` if it is no plugin.
     pub contract: Option<String>,
     /// WASI interfaces that it imports, without their version: `clocks/wall-clock`.
     pub wasi: Vec<String>,
@@ -71,7 +71,7 @@ impl Facts {
         }
     }
 
-    /// What to do about the first import that the host does not provide; none if there is none.
+    /// What to do about the first import that the host does not provide; `None` if it provides all.
     pub fn advice(&self) -> Option<&'static str> {
         self.unknown.first().map(|import| self.advice_on(import))
     }

@@ -1,4 +1,5 @@
-//! The host functions that a policy may import: log, config, cluster. Wasmtime provides WASI.
+//! The host functions that a policy may import: log, config, cluster. Wasmtime provides WASI. This
+//! module must not know where the answers to reads come from.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! One live guest. Only this module creates a `Store<HostState>`, so that no limit can be
+//! **Call.** One live guest. Only this module creates a `Store<HostState>`, so that no limit can be
 //! forgotten.
 
 use std::future::poll_fn;

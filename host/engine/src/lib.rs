@@ -11,13 +11,9 @@
 //!          |  in a child                        +-- deadline (epochs + time-out), memory limiter,
 //!          +-- Winch first, Cranelift later         copy limit, captured output
 //! ```
-//! Beside that, interpreters. A `Base` loads a policy once and becomes that policy's component:
-//! only builds need it, with the feature `base`. A [`Script`] is loaded by each instance of an
-//! interpreter, so that nothing is compiled for it.
-//!
-//! There are two kinds of interpreters. A [`Base`] loads a policy once and becomes that policy's
-//! component. A [`Script`] is loaded by each instance of an interpreter, so that nothing is
-//! compiled for it.
+//! Beside that are two kinds of interpreters. A `Base` loads a policy once and becomes that
+//! policy's component: only builds need it, with the feature `base`. A [`Script`] is loaded by each
+//! instance of an interpreter, so that nothing is compiled for it.
 //!
 //! Three things cannot happen: a `Store<HostState>` that [`instance`] did not create, a call
 //! without a deadline, and the reuse of an instance after an error.

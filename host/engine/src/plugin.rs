@@ -1,7 +1,9 @@
-//! One generation of a policy: its description, its image, and the instances that serve its calls.
+//! **Call.** One generation of a policy: its description, its image, and the instances that serve
+//! its calls.
 //!
 //! An idle policy shrinks to its description: its instances are dropped, and also its image if a
-//! file holds it. The next call maps the image again.
+//! file holds it. The next call maps the image again. This module must not know which generation is
+//! live.
 
 use std::sync::Arc;
 use std::time::Instant;

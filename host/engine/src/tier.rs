@@ -1,5 +1,5 @@
 //! One wasmtime engine with its linker: loads and links compiled components, and limits how many
-//! instances live.
+//! instances live. This module must not know what a component describes.
 
 use wasmtime::component::{Component, HasSelf, Linker};
 use wasmtime::{

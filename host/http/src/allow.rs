@@ -17,7 +17,7 @@ pub struct Allow {
     port: Option<u16>,
 }
 
-/// Why a value of the flag is none.
+/// Why a value of `--allow-http` names no service.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{0:?} is not HOST, HOST:PORT, *.DOMAIN, an address ([::1]:443) or none, such as api.example.com:443"

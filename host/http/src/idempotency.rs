@@ -1,5 +1,6 @@
 //! The `Idempotency-Key` of a request: the same when a turn is repeated, another for another
-//! request. Servers that know the header carry out such a request once.
+//! request. Servers that know the header carry out such a request once. This module must not know
+//! whether a request is a repetition.
 
 use sha2::{Digest, Sha256};
 use vmhost_core::{HttpCall, Metadata};

@@ -1,5 +1,5 @@
 //! Checks a request against the grants, and makes of it what is sent, except for the headers whose
-//! values have to be read first.
+//! values have to be read first. This module must not know addresses or connections.
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use vmhost_core::{

@@ -1,6 +1,7 @@
 //! Where a request goes: the parts of its URL that decide whether it may be sent.
 //!
-//! A URL that servers, proxies and clients could read differently is refused here.
+//! A URL that servers, proxies and clients could read differently is refused here. This module must
+//! not know what is granted.
 
 use std::net::IpAddr;
 

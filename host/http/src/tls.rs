@@ -1,5 +1,5 @@
 //! Which certificate authorities a server's certificate may be of: those of the machine, and those
-//! that the operator adds (`--http-ca`).
+//! that the operator adds (`--http-ca`). This module must not know which server is asked.
 
 use std::sync::Arc;
 

@@ -147,7 +147,7 @@ mod tests {
         let (trace, span) = ("4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7");
         let sampled = |header: String| Parent::parse(&header).map(|parent| parent.sampled);
         assert_eq!(sampled(format!("00-{trace}-{span}-00")), Some(false));
-        // Other flags are none of ours, and later versions may say more.
+        // Other flags have no meaning here, and later versions may say more.
         assert_eq!(sampled(format!("00-{trace}-{span}-03")), Some(true));
         assert_eq!(sampled(format!("01-{trace}-{span}-01-more")), Some(true));
         for wrong in [

@@ -1,5 +1,5 @@
 //! Which traces are exported (`OTEL_TRACES_SAMPLER`). The decision is made when a trace begins, or
-//! when one of another process is continued.
+//! when one of another process is continued. This module must not know what a span is about.
 
 use crate::context::{Parent, TraceId};
 
@@ -15,11 +15,11 @@ pub(crate) struct Sampler {
 /// A share of all traces. It depends on their numbers alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Share {
-    /// All.
+    /// All traces.
     All,
-    /// None.
+    /// No trace.
     Nothing,
-    /// Those whose number is below this bound.
+    /// The traces whose number is below this bound.
     Below(u64),
 }
 

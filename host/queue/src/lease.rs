@@ -1,4 +1,4 @@
-//! A key that a worker holds. This module knows only how to return the key.
+//! **Done.** A key that a worker holds. This module knows only how to return the key.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! The queue's handle: each method hashes the key, takes the lock once, and delegates to `rules`
-//! and `state`.
+//! **Get.** The queue's handle: each method hashes the key, takes the lock once, and delegates to
+//! `rules` and `state`.
 //!
 //! The method names are those of client-go (`queue.go`, `delaying_queue.go`,
 //! `rate_limiting_queue.go`) in Rust spelling.

@@ -89,7 +89,7 @@ impl FromStr for Mirror {
 fn place(text: &str) -> Option<Place> {
     let text = text.trim_end_matches('/');
     let (registry, path) = text.split_once('/').unwrap_or((text, ""));
-    // A reference without a repository is none, so one stands in for it.
+    // A reference needs a repository, so `any` stands in for a missing one.
     let repository = if path.is_empty() { "any" } else { path };
     let reference: Reference = format!("{registry}/{repository}:any").parse().ok()?;
     Some(Place {

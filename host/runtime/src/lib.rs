@@ -38,7 +38,9 @@
 //! | [`shadow`] | another version that gets each turn after the live one, and writes nothing |
 //! | [`given`] | plugins that come, change and go while the host runs |
 //! | [`manager`] | the wiring, and the order of the shutdown |
-//! | [`private`] | folders that only this user may write to |
+//! | [`runtimes`] | the threads of the process: one for I/O, one per core for guests |
+//! | `private` | folders that only this user may write to |
+//! | [`table`] | tables for people |
 //!
 //! These never happen:
 //! - a write of a turn outside [`turn::effects`], or without asking [`lead`] first

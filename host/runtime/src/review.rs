@@ -12,7 +12,7 @@
 //! Every replica answers, whether it leads or not, and a circuit breaker of reconciles stops no
 //! review: a webhook that is silent stops the writes of others. There is no turn: nothing is
 //! queued, retried or written. Of admission reviews that are denied or not answered, the journal
-//! keeps what was asked and why. An answer that is none never means "allowed". During a canary the
+//! keeps what was asked and why. What is no answer never means "allowed". During a canary the
 //! live version alone answers, and a shadow or a preview never does.
 
 use std::collections::BTreeSet;

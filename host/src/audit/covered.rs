@@ -1,4 +1,5 @@
 //! Which kinds the rules of a webhook cover, and by which operation an object of theirs would come.
+//! This module must not know objects.
 
 use anyhow::{Context, Result};
 use vmhost_cluster::{Reader, Resource};

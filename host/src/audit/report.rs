@@ -1,4 +1,5 @@
-//! What an audit found, as text and as JSON.
+//! What an audit found, as text and as JSON. This module must not know how an object is asked
+//! about.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

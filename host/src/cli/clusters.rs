@@ -1,4 +1,5 @@
-//! The flags about clusters besides the host's own, as typed.
+//! The flags about clusters besides the host's own, as typed. This module must not know what a flag
+//! does.
 
 use clap::Args;
 

@@ -1,4 +1,5 @@
-//! The flags about plugins that are objects of the cluster, as typed.
+//! The flags about plugins that are objects of the cluster, as typed. This module must not know
+//! what a flag does.
 
 use std::path::PathBuf;
 

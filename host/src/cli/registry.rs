@@ -1,4 +1,4 @@
-//! The flags of commands about registries.
+//! The flags of commands about registries. This module must not know what a flag does.
 
 use std::path::PathBuf;
 

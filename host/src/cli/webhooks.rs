@@ -1,4 +1,5 @@
-//! The flags of webhooks: how a host serves them, and the commands about them.
+//! The flags of webhooks: how a host serves them, and the commands about them. This module must not
+//! know what a flag does.
 
 use std::path::PathBuf;
 

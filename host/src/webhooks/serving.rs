@@ -1,4 +1,5 @@
 //! Serves the webhooks of the plugins that run: the socket, the certificate, and the end in order.
+//! This module must not know how a review is answered.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::sync::Arc;

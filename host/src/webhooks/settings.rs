@@ -1,4 +1,5 @@
-//! Interprets the flags of webhooks. Each error names its flag.
+//! Interprets the flags of webhooks. Each error names its flag. This module must not know how
+//! webhooks are served.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

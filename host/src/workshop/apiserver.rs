@@ -1,4 +1,5 @@
-//! `vmhost apiserver`: runs the embedded API server alone, or for another command.
+//! `vmhost apiserver`: runs the embedded API server alone, or for another command. This module must
+//! not know plugins.
 
 use std::ffi::{OsStr, OsString};
 use std::net::{Ipv4Addr, SocketAddr};

@@ -1,5 +1,6 @@
 //! `vmhost dev plugins/vm`: runs a plugin with its manifests on an embedded API server, and swaps
-//! it at each save. The plugin runs in the same manager as in production.
+//! it at each save. The plugin runs in the same manager as in production. This module must not know
+//! how a plugin is built or called.
 
 use std::io::IsTerminal;
 use std::net::{Ipv4Addr, SocketAddr};

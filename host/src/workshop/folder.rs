@@ -1,4 +1,5 @@
 //! A folder's plugin as `vmhost dev` runs it: from a build, or from its source by an interpreter.
+//! This module must not know where the plugin runs.
 
 use std::path::Path;
 use std::time::Duration;

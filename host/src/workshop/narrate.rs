@@ -1,7 +1,7 @@
 //! Prints changes of objects while `vmhost dev` runs: `VirtualMachine default/public-wx
 //! spec.status: creating -> complete`.
 //!
-//! It watches like any client, independently of the controllers.
+//! It watches like any client, independently of the controllers. This module must not know plugins.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, RandomState};

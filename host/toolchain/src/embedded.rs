@@ -1,5 +1,6 @@
 //! The SDKs and templates that this host contains, as of its build. Writes them to folders;
-//! [`crate::scaffold`] turns them into a project.
+//! [`crate::scaffold`] turns them into a project. This module must not know what a project is
+//! called.
 
 use std::borrow::Cow;
 use std::path::Path;

@@ -9,7 +9,7 @@
 //! | File | Owns |
 //! |---|---|
 //! | [`language`] | which language a folder is written in |
-//! | [`tool`], [`version`], `process` | finding programs, and running them so that they can be stopped |
+//! | [`tool`], [`version`], `process` | finding programs, and running them so that they end |
 //! | [`build`] | a file for each language: its tools, and the commands that build it |
 //! | `work`, `place` | the hidden folder of a build; files that appear as a whole |
 //! | [`componentize`], [`wit`] | from a core module to a component of the contract |

@@ -1,5 +1,5 @@
 //! Finds a program and checks its version. The list of programs and the builds are in
-//! [`crate::build`].
+//! [`crate::build`]. This module must not know what a program is for.
 
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt as _;

@@ -1,6 +1,6 @@
 //! `vmhost types`: writes types for the objects of a CustomResourceDefinition, with a type
 //! generator of the language. This module translates the definition for the generator; the
-//! generator writes the types.
+//! generator writes the types. It must not know a cluster.
 
 use std::path::{Path, PathBuf};
 

@@ -64,7 +64,7 @@ pub enum Unanswered {
     /// The deadline was over before the policy answered.
     #[error("the policy did not answer in time")]
     TimedOut,
-    /// The policy failed, or its answer is none.
+    /// The policy failed, or returned something else than an answer.
     #[error("the policy failed: {0}")]
     Failed(String),
 }

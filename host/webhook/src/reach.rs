@@ -27,7 +27,7 @@ pub enum Reach {
     Url(String),
 }
 
-/// Why an address of the host is none.
+/// Why a flag does not say where the host is reached.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReachError {
     /// Not `NS/NAME[:PORT]`.

@@ -218,7 +218,7 @@ impl Registration {
         body
     }
 
-    /// Adds to a selector that the host's own namespace is none of its namespaces.
+    /// Returns the selector with the host's own namespace left out.
     fn namespaces(&self, selector: Option<&Value>) -> Value {
         let mut selector = match selector {
             Some(Value::Object(selector)) => selector.clone(),

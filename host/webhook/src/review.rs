@@ -1,7 +1,7 @@
 //! The envelope that both kinds of review share.
 //!
-//! This module owns how a body becomes the `request` of a review, and why it is none. It must not
-//! know HTTP, nor what stands in a request.
+//! This module owns how a body becomes the `request` of a review, and why a body is refused. It
+//! must not know HTTP, nor what stands in a request.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;

@@ -29,7 +29,7 @@
 //! |---|---|
 //! | `client.Get`, `List` from the cache | [`Cluster::get`], [`Cluster::list`] |
 //! | `mgr.GetAPIReader()` | [`Cluster::get_live`], [`Cluster::list_live`] |
-//! | `meta.SetStatusCondition` and related functions | [`meta::set_status_condition`] and related functions |
+//! | `meta.SetStatusCondition` and its like | [`meta::set_status_condition`] and its like |
 //! | `controllerutil.SetControllerReference` | [`meta::OwnerReference::controller_of`] |
 //! | `metav1.IsControlledBy` | [`meta::ObjectMeta::is_controlled_by`] |
 //! | an HTTP client for a cloud's API | [`HttpRequest`], and [`HttpGrant`] in the description |

@@ -25,15 +25,16 @@ const WIDTH: usize = 100;
 
 /// Pages beside those in the folders of `plugins` and `examples`. Templates are not checked,
 /// because they contain placeholders.
-const PAGES: [&str; 14] = [
+const PAGES: [&str; 15] = [
     "README.md",
     "examples/README.md",
     "host/ADMIN.md",
     "host/README.md",
     "host/apiserver/README.md",
-    "host/registry/README.md",
     "host/package/README.md",
     "host/package/WALK.md",
+    "host/plugins/README.md",
+    "host/registry/README.md",
     "plugins/README.md",
     "tests/README.md",
     "tests/conformance/README.md",
@@ -43,16 +44,18 @@ const PAGES: [&str; 14] = [
 ];
 
 /// Pages whose flags are all flags of vmhost, except for [`FOREIGN_FLAGS`].
-const PAGES_OF_FLAGS: [&str; 5] = [
+const PAGES_OF_FLAGS: [&str; 7] = [
     "README.md",
+    "host/ADMIN.md",
     "host/README.md",
+    "host/plugins/README.md",
     "host/registry/README.md",
     "plugins/README.md",
     "wit/README.md",
 ];
 
 /// Flags of other programs on these pages and in the help: cargo's, kube-apiserver's, kubectl's.
-const FOREIGN_FLAGS: [&str; 3] = ["bench", "watch-cache", "server-side"];
+const FOREIGN_FLAGS: [&str; 4] = ["all-namespaces", "bench", "server-side", "watch-cache"];
 
 /// Flags that no page must explain.
 const PLAIN_FLAGS: [&str; 2] = ["help", "version"];

@@ -11,8 +11,8 @@ use super::review::{GROUP, Review};
 use super::rules::{Criteria, Found};
 use crate::reach::Reach;
 
-/// Returns those webhooks that a request may call. One for an object that configures admission calls
-/// none: a webhook could keep itself from being removed.
+/// Returns those webhooks that a request may call. A request for an object that configures
+/// admission calls no webhook, which could keep itself from being removed.
 pub(super) fn called<'w>(all: &'w [Webhook], review: &Review) -> &'w [Webhook] {
     match review.kind.group == GROUP {
         true => &[],

@@ -1,4 +1,5 @@
-//! Builds the kind that a CustomResourceDefinition describes.
+//! Builds the kind that a CustomResourceDefinition describes. Must not know whether the definition
+//! may be written.
 
 use serde_json::{Map, Value, json};
 use vmhost_rules::Rules;

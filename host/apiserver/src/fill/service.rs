@@ -1,4 +1,4 @@
-//! Services: their addresses and ports.
+//! Services: their addresses and ports. Must not know HTTP.
 
 use std::collections::HashSet;
 use std::net::Ipv4Addr;

@@ -1,8 +1,8 @@
 //! The contents of requests for certificates.
 //!
-//! Follows k8s.io/kubernetes `pkg/apis/certificates/validation`. What is no PKCS#10 is told in fewer
-//! words than Go's; a signature by an algorithm that the library for signatures lacks passes. Must
-//! not know who may sign a request.
+//! Follows k8s.io/kubernetes `pkg/apis/certificates/validation`. What is no PKCS#10 request is told
+//! in fewer words than Go's; a signature by an algorithm that the library for signatures lacks
+//! passes. Must not know which users may sign a request.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

@@ -1,4 +1,4 @@
-//! Kinds with one or two rules each.
+//! Kinds with one or two rules each. Must not know HTTP, or how objects are stored.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,5 @@
 //! What a kind does beyond storing objects: its subresources, its immutable fields, how its objects
-//! are deleted, its code.
+//! are deleted, its code. Must not know how a request is answered.
 
 use serde::Deserialize;
 

@@ -1,4 +1,4 @@
-//! The columns of a kind's tables.
+//! The columns of a kind's tables. Must not know how a table is answered.
 
 use serde::Deserialize;
 

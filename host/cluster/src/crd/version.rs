@@ -1,5 +1,5 @@
 //! Compares versions by semver.org's rules, with the spellings that people use: `v1.2`, `1.2.0` and
-//! `1.2.0+build` are equal.
+//! `1.2.0+build` are equal. This module must not know definitions.
 
 use std::cmp::Ordering;
 

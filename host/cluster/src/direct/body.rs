@@ -1,5 +1,5 @@
 //! The body of an answer. It drives its connection, and returns the connection to the pool at its
-//! end.
+//! end. This module must not know what an answer means.
 
 use std::pin::Pin;
 use std::sync::Arc;

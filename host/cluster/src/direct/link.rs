@@ -1,4 +1,5 @@
-//! One connection to the API server, driven by the task that waits for an answer on it.
+//! One connection to the API server, driven by the task that waits for an answer on it. This module
+//! must not know what is asked.
 
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};

@@ -1,4 +1,4 @@
-//! The API object of an event, within the API's limits.
+//! The API object of an event, within the API's limits. This module must not know how it is sent.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

@@ -1,5 +1,5 @@
 //! Detects repeated events, as client-go's `tools/events`: a series keeps the first note and counts
-//! the rest.
+//! the rest. This module must not know how an event is sent.
 
 use std::collections::HashMap;
 use std::time::Duration;

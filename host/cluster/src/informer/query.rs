@@ -1,4 +1,5 @@
-//! The paths of an informer's requests, and the parsing of the answers.
+//! The paths of an informer's requests, and the parsing of the answers. This module must not know
+//! when a request is sent.
 
 use std::borrow::Cow;
 

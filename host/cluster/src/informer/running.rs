@@ -1,4 +1,5 @@
-//! One running informer: the state that its task and its users share.
+//! One running informer: the state that its task and its users share. This module must not know how
+//! the task lists and watches.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! The state of an informer, for logs and pages.
+//! The state of an informer, for logs and pages. It must not know how it is shown.
 
 use std::fmt;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! One informer's list and watch: a state machine that never ends by itself. It decides what is
-//! asked next; `requests` asks.
+//! **Watch.** One informer's list and watch: a state machine that never ends by itself. It decides
+//! what is asked next; `requests` asks.
 //!
 //! ```text
 //! Resolve --served--> List --end of list--> Watch --cut--> Watch (from the last version)

@@ -1,4 +1,5 @@
-//! Queries of a store, answered in pages ordered by namespace and name.
+//! Queries of a store, answered in pages ordered by namespace and name. This module must not know
+//! what a query is for.
 
 use std::ops::Bound;
 

@@ -1,5 +1,5 @@
-//! The write side of a store. Only the informer calls it, from one task; indexes come and go from
-//! other threads.
+//! **Store.** The write side of a store. Only the informer calls it, from one task; indexes come
+//! and go from other threads. This module must not know how objects are listed and watched.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;

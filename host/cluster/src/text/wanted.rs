@@ -1,4 +1,4 @@
-//! The fields of an object that a store keeps.
+//! The fields of an object that a store keeps. This module must not know which plugin wants them.
 
 use std::collections::BTreeSet;
 use std::fmt;

@@ -1,7 +1,8 @@
 //! Validation of a description. Each error has the path of the invalid field and the reason.
 //!
 //! This module owns what concerns a plugin as a whole, and its permissions and definitions. Its
-//! siblings check one controller, watched kind, webhook or HTTP grant each.
+//! siblings check one controller, watched kind, webhook or HTTP grant each. No check asks a
+//! cluster.
 
 use super::check_names::{check_gvk, check_name, field};
 use super::{

@@ -1,4 +1,5 @@
-//! Validation of the HTTP requests that a description asks for.
+//! Validation of the HTTP requests that a description asks for. This module must not know what the
+//! operator allows.
 
 use std::net::IpAddr;
 

@@ -1,4 +1,5 @@
-//! Several paths read together: one pass over an object's text serves all indexes.
+//! Several paths read together: one pass over an object's text serves all indexes. This module must
+//! not know what the values mean.
 
 use std::borrow::Cow;
 

@@ -2,7 +2,8 @@
 //!
 //! This module makes the crate `cel` safe for untrusted expressions: it limits the size, the stack
 //! that parsing may use and the time that loops may take, and turns a panic of the crate into an
-//! error of the expression. `limits` decides what an expression may contain.
+//! error of the expression. `limits` decides what an expression may contain. This module must not
+//! know which keys a change wakes.
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};

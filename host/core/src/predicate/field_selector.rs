@@ -1,5 +1,6 @@
 //! Field selectors over any path: `spec.nodeName=a,status.phase!=Failed`. The grammar is that of
-//! k8s.io/apimachinery/pkg/fields, with `FieldPath` for the names.
+//! k8s.io/apimachinery/pkg/fields, with `FieldPath` for the names. This module must not know by
+//! which fields a server selects.
 
 use crate::field_path::FieldPath;
 

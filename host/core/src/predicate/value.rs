@@ -1,5 +1,5 @@
 //! An object's text as a CEL value: parsed directly from the JSON, with strings borrowed from the
-//! text.
+//! text. This module must not know the condition that reads it.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};

@@ -1,5 +1,5 @@
-//! Bindings of `wit/v1`, and the conversion from and to core's types. Only this file of the host
-//! uses generated types.
+//! Bindings of `wit/v1`, and the conversion from and to core's types, which the rest of the host
+//! uses. This module must not know how a call is limited.
 
 use vmhost_core as core;
 use vmhost_core::{Gvk, MapRequest, ObjectKey, ObjectName, Outcome, Request};

@@ -35,7 +35,7 @@ pub enum SettingsError {
     /// The sampler's argument is no share.
     #[error("OTEL_TRACES_SAMPLER_ARG={0}: this is not a share from 0 to 1")]
     Share(String),
-    /// A number that is none, or 0.
+    /// A value that is not a whole number above 0.
     #[error("{0}={1}: this is not a whole number above 0")]
     Number(&'static str, String),
 }

@@ -1,5 +1,5 @@
-//! How events wake the keys of a controller: in which lane, and whether an own write leaves a
-//! back-off as it is.
+//! **Enqueue.** How events wake the keys of a controller: in which lane, and whether an own write
+//! leaves a back-off as it is.
 //!
 //! Only the log of what woke a key keeps more of an event. This module must not know how a watch
 //! finds the keys of an event.

@@ -1,6 +1,7 @@
 //! What a plugin has of one member cluster: its Events, live reads and unmapped changes there, and
 //! the circuit breakers of one generation there. Nothing of it is shared with another cluster, so
-//! that one that is slow or full of bad objects holds up none of the others.
+//! that one that is slow or full of bad objects holds up none of the others. This module must not
+//! know how the cluster was found.
 
 use std::sync::Arc;
 

@@ -82,8 +82,8 @@ impl History {
         }
     }
 
-    /// From now on the plugin of this name is this owner's. Versions that ran for another owner are
-    /// none of its history: a rollback must not run one owner's code with what another is granted.
+    /// From now on the plugin of this name is this owner's. Its history leaves out the versions
+    /// that ran for another owner: a rollback must not run one owner's code with another's grants.
     pub(crate) fn belongs(&self, plugin: &str, owner: &str) {
         self.owners
             .lock()

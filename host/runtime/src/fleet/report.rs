@@ -1,5 +1,6 @@
 //! Reports the state of clusters: in the log once for each change, in the state document, and as an
-//! Event about the object that carries the kubeconfig.
+//! Event about the object that carries the kubeconfig. This module must not know how a cluster is
+//! found.
 
 use std::sync::Arc;
 

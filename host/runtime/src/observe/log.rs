@@ -1,5 +1,5 @@
 //! The format and the destination of log lines. They go to stderr, since stdout belongs to the
-//! results of commands.
+//! results of commands. This module must not know what is logged.
 
 use std::io::IsTerminal;
 

@@ -1,4 +1,5 @@
-//! Values of Secrets for headers, kept for a short time. No value is in an error.
+//! Values of Secrets for headers, kept for a short time. No value is in an error. This module must
+//! not know which header gets a value.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

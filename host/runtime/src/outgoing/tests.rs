@@ -223,7 +223,7 @@ async fn a_candidate_has_its_own_settings() {
     });
     for (terms, host, says) in [
         (&flags, "live.test", "does not hold the leader lease"),
-        // The live version's token is none of the candidate's.
+        // The candidate does not get the live version's token.
         (&candidate, "candidate.test", "--setting p.token=VALUE"),
     ] {
         let granted = granted(&grants, terms);

@@ -1,5 +1,5 @@
 //! Calls a plugin with a review. No call starts on an older generation after a newer one was
-//! announced, as with turns.
+//! announced, as with turns. This module must not know what an answer means.
 
 use std::sync::Arc;
 use std::time::Instant;

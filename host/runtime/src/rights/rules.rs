@@ -1,5 +1,5 @@
 //! Merges single accesses into sorted RBAC rules, so that the same accesses always give the same
-//! text.
+//! text. This module must not know what an access is needed for.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,5 @@
 //! A cluster besides the host's own, as its turns see it. One that was left and is engaged again is
-//! another member.
+//! another member. This module must not know how a cluster is found, nor what runs in it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

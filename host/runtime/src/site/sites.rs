@@ -1,5 +1,6 @@
 //! The members of a host: those that are engaged, and what is known of each cluster that was found.
-//! The state of each is shown in logs, metrics and `vmhost status`.
+//! The state of each is shown in logs, metrics and `vmhost status`. This module must not know how a
+//! cluster is found, nor what runs in it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Concludes a turn: records the decision in the memory, the metrics, the log and Events, and
-//! returns the queue decision to the worker, which alone ends the lease of the key. This module
+//! **Done.** Concludes a turn: records the decision in the memory, the metrics, the log and Events,
+//! and returns the queue decision to the worker, which alone ends the lease of the key. This module
 //! must not know how an effect is carried out.
 
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Decides about a key at the end of its turn: a pure function from the ending of the turn and the
-//! key's failure state to the queue decision and the reports.
+//! **Done.** Decides about a key at the end of its turn: a pure function from the ending of the
+//! turn and the key's failure state to the queue decision and the reports.
 //!
 //! It has no clock, queue or log; [`crate::turn::conclude`] carries the decision out.
 

@@ -1,5 +1,6 @@
-//! Carries out a turn's effects within the plugin's grants: checks all of them, writes them in
-//! order, and waits until the stores show the writes. The first failing effect ends the turn.
+//! **Settle.** Carries out a turn's effects within the plugin's grants: checks all of them, writes
+//! them in order, and waits until the stores show the writes. The first failing effect ends the
+//! turn.
 //!
 //! It reports how the turn ended, and must not decide about the key.
 

@@ -1,6 +1,6 @@
-//! HOT PATH: get, call, settle, done. One worker is one task on the guests' runtime. It waits for
-//! keys and never for another worker. This module must not know how an effect is written, or why a
-//! key is retried.
+//! **Get, call, settle, done**: the hot path. One worker is one task on the guests' runtime. It
+//! waits for keys and never for another worker. This module must not know how an effect is written,
+//! or why a key is retried.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

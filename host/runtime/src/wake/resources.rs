@@ -1,5 +1,5 @@
 //! Finds the resource that serves a kind. The result is cached, and forgotten when the API server
-//! stops serving the path.
+//! stops serving the path. This module must not know what is asked of the resource.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Finds the keys that a change wakes: predicates first, then the mapping from the changed object
-//! to keys.
+//! **Enqueue.** Finds the keys that a change wakes: predicates first, then the mapping from the
+//! changed object to keys.
 //!
 //! It runs on the informers' tasks, so it never waits. Changes that the plugin maps itself are
 //! handed to [`crate::turn::map`]. This module must not know how a woken key is processed.

@@ -1,4 +1,5 @@
-//! The flags of `vmhost apiserver` and `vmhost envtest`, as typed.
+//! The flags of `vmhost apiserver` and `vmhost envtest`, as typed. This module must not know what a
+//! flag does.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

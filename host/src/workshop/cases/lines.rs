@@ -1,4 +1,5 @@
-//! Captures the lines that a plugin logs during a case, in place of the host's log.
+//! Captures the lines that a plugin logs during a case, in place of the host's log. This module
+//! must not know what a case expects.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,5 +1,6 @@
 //! JavaScript and TypeScript: esbuild bundles the entry and all its imports into one file.
-//! `quickjs` turns the bundle into a component, or jco combines it with StarlingMonkey.
+//! `quickjs` turns the bundle into a component, or jco combines it with StarlingMonkey. This module
+//! must not know what becomes of the component.
 
 use std::path::{Path, PathBuf};
 

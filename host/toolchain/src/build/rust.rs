@@ -1,4 +1,5 @@
-//! Rust: runs cargo with the flags that produce a small component.
+//! Rust: runs cargo with the flags that produce a small component. This module must not know what
+//! becomes of the component.
 
 use std::path::{Path, PathBuf};
 

@@ -45,9 +45,9 @@ impl Own {
     /// Reads the Secret if it is time to, takes the next step of a rotation, and shows a leaf of
     /// the authority that signs now.
     ///
-    /// `everywhere` says of a bundle whether everything that registers webhooks holds it. It must
-    /// have been read before this call: who patches by what a later look at the Secret said never
-    /// takes an authority out that is already announced.
+    /// `everywhere` returns whether all objects that register webhooks hold a bundle. They must
+    /// have been read before this call. A host patches them by what it found in the Secret
+    /// afterwards, so that it never takes out an authority that is already announced.
     pub async fn look(
         &mut self,
         everywhere: &(dyn Fn(&str) -> bool + Sync),

@@ -2,10 +2,12 @@
 //! them.
 
 /// The subcommands of vmhost.
-pub const SUBCOMMANDS: [&str; 32] = [
+pub const SUBCOMMANDS: [&str; 34] = [
     "apiserver",
     "audit",
     "build",
+    "canary abort",
+    "canary promote",
     "canary start",
     "canary status",
     "dev",

@@ -1,4 +1,5 @@
-//! The limit on buffered change bytes, shared by all controllers and generations of a plugin.
+//! The limit on buffered change bytes, shared by all controllers and generations of a plugin. This
+//! module must not know what a change says.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

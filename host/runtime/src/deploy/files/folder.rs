@@ -1,4 +1,5 @@
-//! Watches a folder of source code and reports when its content changes.
+//! Watches a folder of source code and reports when its content changes. This module must not know
+//! how the code is built.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -1,5 +1,6 @@
 //! The webhooks and conversions of a generation as the state shows them: whether they are
-//! registered, whether they can answer, and what came of their reviews.
+//! registered, whether they can answer, and what came of their reviews. This module must not know
+//! how a review is answered.
 
 use std::collections::{BTreeMap, BTreeSet};
 

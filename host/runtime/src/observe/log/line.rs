@@ -1,5 +1,6 @@
 //! The two formats of a log line. Text is `tracing-subscriber`'s format, with the turn in place of
-//! a span. JSON is flat and uses controller-runtime's field names.
+//! a span. JSON is flat and uses controller-runtime's field names. This module must not know what
+//! is logged.
 
 use std::fmt;
 

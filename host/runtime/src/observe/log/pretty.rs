@@ -4,7 +4,7 @@
 //!
 //! The columns match the lines of `vmhost dev`, which [`said`] formats. Nothing is repeated: a
 //! field is left out if the message already contains its value as a word. Texts of plugins and
-//! servers cannot control the terminal.
+//! servers cannot control the terminal. This module must not know what is logged.
 
 use std::fmt;
 

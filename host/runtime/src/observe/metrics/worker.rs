@@ -1,6 +1,6 @@
 //! One worker's own counters, which it adds to its controller's metrics now and then. If all
 //! workers updated ten shared counters in each turn, that would cost two cores more than the turns
-//! themselves.
+//! themselves. This module must not know how a turn runs.
 
 use std::time::{Duration, Instant};
 

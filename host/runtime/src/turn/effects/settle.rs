@@ -1,5 +1,6 @@
-//! The two kinds of turns with effects: one in which the plugin returned an outcome, and one in
-//! which the host adds the finalizer. This module must not know how an effect is carried out.
+//! **Settle.** The two kinds of turns with effects: one in which the plugin returned an outcome,
+//! and one in which the host adds the finalizer. This module must not know how an effect is carried
+//! out.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! HOT PATH: get. The next key of a worker, which only gets keys while this host is the leader.
+//! **Get.** The next key of a worker, which only gets keys while this host is the leader.
 //!
 //! This module must not know what becomes of a key.
 

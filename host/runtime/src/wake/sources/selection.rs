@@ -1,4 +1,5 @@
-//! The selectors of a watch, applied on this side as the API server applies them on its side.
+//! The selectors of a watch, applied on this side as the API server applies them on its side. This
+//! module must not know which keys are woken.
 
 use vmhost_core::predicate::FieldSelector;
 use vmhost_core::{LabelSelector, Metadata, Watched};

@@ -35,7 +35,7 @@ fn an_effect_for_a_named_cluster_has_one_meaning() {
     let apply = r#"{"cluster":"a","effect":{"apply":{"object":{}}}}"#;
     let whole = r#"{"effect":{"apply":{"force":false,"object":{}}},"cluster":"a"}"#;
     assert_eq!(written(apply.into()), written(whole.into()));
-    // Without a cluster it is none.
+    // Without a cluster it is no effect for a named cluster.
     let homeless = written(apply.replace(r#""cluster":"a","#, ""));
     let text = json!({ "other": { "name": "in-cluster", "body": {
         "effect": { "apply": { "object": {} } },
