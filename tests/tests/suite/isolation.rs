@@ -19,8 +19,8 @@ use vmhost_tests::{both_servers, host};
 
 const MANY: usize = 100;
 
-/// How long a call lasts during which a swap takes place, on a busy machine too. Shorter than the 4
-/// s that a read past the cache may take.
+/// How long a call lasts during which a swap takes place, on a busy machine too. Shorter than the
+/// 4 s that a read past the cache may take.
 const DURING_A_SWAP: &str = "3s";
 
 /// Checks that the good policy finishes all VMs beside these, the probes answer, and the watch

@@ -699,13 +699,14 @@ async fn a_host_is_ready_before_the_store_that_needs_its_conversion(
     let (reviewer, door) = (Reviewer::new(server, converting).await?, Door::new()?);
     let first = reviewer.host(door)?.arg("--install-crds").ready().await?;
     reviewer.until_registered(&first).await?;
+    // The object comes after the first host: no watch may have asked for its conversion yet.
+    first.kill9();
     let object = gadget(&reviewer, "one", json!({"size": 1}));
     let v1 = gadgets(&reviewer, "v1");
     reviewer
         .send(Method::POST, &v1, &object)
         .await?
         .expect_done()?;
-    first.kill9();
     // As behind a Service without a host that is ready: the API server asks where nobody listens.
     let elsewhere = Door::new()?;
     let second = reviewer
