@@ -115,6 +115,11 @@ impl Node {
         self.embedded && matches!(name, "apiVersion" | "kind" | "metadata")
     }
 
+    /// Returns whether an object must have this field.
+    pub fn requires(&self, name: &str) -> bool {
+        self.rules.required.iter().any(|field| field == name)
+    }
+
     /// Returns `format`.
     pub fn format(&self) -> Option<&str> {
         self.rules.format.as_deref()

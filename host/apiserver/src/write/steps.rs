@@ -152,6 +152,7 @@ pub(crate) fn shape(
     merged: bool,
 ) -> Result<Vec<String>, ApiError> {
     let target = call.target;
+    drop_zeros(target, new);
     target.complete(new);
     if let Some(schema) = target.schema() {
         // The result of an apply was checked before and is not pruned again, except for typed
@@ -186,6 +187,14 @@ pub(crate) fn shape(
             }
             Err(refuse::undecodable(target, why))
         }
+    }
+}
+
+/// Drops the zeros of a built-in kind that Go does not tell from fields that are absent.
+pub(super) fn drop_zeros(target: &Target, new: &mut Value) {
+    if let Some(schema) = target.schema().filter(|_| !target.kind.custom) {
+        let (api_version, kind) = (target.api_version(), &target.kind.kind);
+        protobuf::drop_zeros(&api_version, kind, schema.root(), new);
     }
 }
 
