@@ -92,7 +92,9 @@ fn service(of: &Value, told: &mut Told<'_>) {
         told.ip(&format!("externalIPs[{at}]"), ip);
     }
     for (at, range) in list(of, "loadBalancerSourceRanges") {
-        told.cidr(&format!("LoadBalancerSourceRanges[{at}]"), range);
+        // The text may have spaces around it.
+        let range = range.as_str().map(str::trim).into();
+        told.cidr(&format!("LoadBalancerSourceRanges[{at}]"), &range);
     }
 }
 
