@@ -12,6 +12,8 @@ mod storage;
 mod told;
 mod workloads;
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 use vmhost_schema::definition;
 
@@ -22,6 +24,8 @@ use told::{Rule, Told};
 
 /// The prefix of the names of definitions that have rules.
 const PREFIX: &str = "io.k8s.api.";
+
+const STATEFUL_SET: &str = "io.k8s.api.apps.v1.StatefulSet";
 
 /// The finalizers of Kubernetes.
 const STANDARD: [&str; 3] = [FOREGROUND, ORPHAN, "kubernetes"];
@@ -48,7 +52,11 @@ pub(crate) fn faults(root: &str, live: Option<&Value>, new: &Value) -> Vec<Cause
         let is_same = live.and_then(|live| live.get(name)) == Some(value);
         let schema = properties.and_then(|properties| properties.get(name));
         if let Some(schema) = schema.filter(|_| !is_same) {
-            visit(schema, value, name, &mut causes);
+            let value = match name.as_str() {
+                "spec" if root == STATEFUL_SET => workloads::with_claims(value),
+                _ => Cow::Borrowed(value),
+            };
+            visit(schema, &value, name, &mut causes);
         }
     }
     if live.is_none() {

@@ -93,7 +93,7 @@ fn service(of: &Value, told: &mut Told<'_>) {
     }
     for (at, range) in list(of, "loadBalancerSourceRanges") {
         // The text may have spaces around it.
-        let range = range.as_str().map(str::trim).into();
+        let range: Value = range.as_str().map(str::trim).into();
         told.cidr(&format!("LoadBalancerSourceRanges[{at}]"), &range);
     }
 }

@@ -26,15 +26,23 @@ const OF_RUNNING: [&str; 4] = [
 ];
 
 /// Returns what is wrong with the spec of pods at `path`. `claimed` are the names of volumes that
-/// are not in it. What is of a wrong type is refused by the schema.
+/// come first, instead of those with the same names. What is of a wrong type is refused by the
+/// schema.
 pub(super) fn faults(spec: &Value, path: &str, claimed: &[&str]) -> Vec<Cause> {
     let mut causes = Vec::new();
-    let mut volumes: HashSet<&str> = claimed.iter().copied().collect();
+    let claimed: HashSet<&str> = claimed.iter().copied().collect();
+    let mut volumes = claimed.clone();
+    let is_own = |volume: &&Value| {
+        let name = volume.get("name").and_then(Value::as_str);
+        name.is_none_or(|name| !claimed.contains(name))
+    };
+    let rest = list(spec, "volumes").map(|(_, volume)| volume);
     let mut own = HashSet::new();
-    for (at, volume) in list(spec, "volumes") {
+    for (at, volume) in rest.filter(is_own).enumerate() {
         if causes.len() > MOST {
             return causes;
         }
+        let at = at + claimed.len();
         let field = format!("{path}.volumes[{at}].name");
         let name = named(volume, &field, &mut own, &mut causes);
         volumes.extend(name);
