@@ -105,7 +105,8 @@ fn drop_unneeded(old: &Value, spec: &mut Value) {
     }
     if is_open(old) && !is_open(spec) {
         fields.extend(["externalTrafficPolicy", "healthCheckNodePort"]);
-        if node_ports::of(old) == node_ports::of(spec) {
+        // Ports may be added, but no ports on nodes.
+        if node_ports::of(spec).is_subset(&node_ports::of(old)) {
             node_ports::close(spec);
         }
     }
