@@ -8,6 +8,7 @@
 mod admit;
 mod fixed;
 mod pinned;
+mod same;
 mod status;
 mod steps;
 mod types;

@@ -6,6 +6,7 @@
 
 use serde_json::{Value, json};
 
+use super::same::same;
 use crate::call::Call;
 use crate::kinds::Fill;
 use crate::status::{Cause, FORBIDDEN, INVALID, cause};
@@ -124,36 +125,6 @@ fn job(live: &Value, spec: &Value) -> Vec<Cause> {
         cause(INVALID, format!("spec.{field}"), why)
     });
     told.collect()
-}
-
-/// Returns whether two values are the same for Go: what is empty is absent.
-fn same(a: &Value, b: &Value) -> bool {
-    match (a, b) {
-        (Value::Object(a), Value::Object(b)) => {
-            let of = |map: &serde_json::Map<String, Value>, name: &str| {
-                map.get(name).cloned().unwrap_or_default()
-            };
-            a.keys()
-                .chain(b.keys())
-                .all(|name| match (a.get(name), b.get(name)) {
-                    (Some(a), Some(b)) => same(a, b),
-                    _ => same(&of(a, name), &of(b, name)),
-                })
-        }
-        (Value::Array(a), Value::Array(b)) => {
-            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b))
-        }
-        (a, b) => a == b || (is_empty(a) && is_empty(b)),
-    }
-}
-
-fn is_empty(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::Array(items) => items.is_empty(),
-        Value::Object(map) => map.values().all(is_empty),
-        _ => false,
-    }
 }
 
 #[cfg(test)]

@@ -35,7 +35,7 @@ pub(super) async fn tell(pair: &Pair, tally: &mut Tally) -> Result<usize> {
 }
 
 /// Returns the code of a refusal, and its reasons: each field with what is wrong with it.
-pub(super) fn seen(answer: &Answer) -> (u16, BTreeSet<String>) {
+fn seen(answer: &Answer) -> (u16, BTreeSet<String>) {
     let causes = answer.body["details"]["causes"].as_array();
     let causes = causes.into_iter().flatten().map(|cause| {
         let text = |field: &str| cause[field].as_str().unwrap_or_default();
