@@ -103,8 +103,9 @@ pub(crate) fn fill(
         Fill::Pod if live.is_none() => pod::classify(new),
         Fill::Job => workload::select_pods(live, new),
         Fill::DaemonSet => workload::count_templates(live, new),
-        Fill::ConfigMap => return data::config_map(new),
-        Fill::Secret => return data::secret(new),
+        // A part of a cluster has objects that its server has checked.
+        Fill::ConfigMap if !inner.partial => return data::config_map(new),
+        Fill::Secret if !inner.partial => return data::secret(new),
         Fill::Service => return service::allocate(inner, live, new),
         Fill::Binding => return small::binding(new),
         Fill::Role => return small::role(new),
@@ -123,6 +124,7 @@ pub(crate) fn fill(
         Fill::Nothing
         | Fill::Autoscaler
         | Fill::Claim
+        | Fill::ConfigMap
         | Fill::CronJob
         | Fill::Deployment
         | Fill::Ingress
@@ -135,10 +137,10 @@ pub(crate) fn fill(
         | Fill::ReplicationController
         | Fill::ResourceClaim
         | Fill::ResourceClaimTemplate
+        | Fill::Secret
         | Fill::StatefulSet
         | Fill::Template => {}
     }
-    // A part of a cluster has objects that its server has checked.
     match inner.partial {
         true => workload::mismatch(kind, new),
         false => workload::faults(kind, live, new),
