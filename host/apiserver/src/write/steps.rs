@@ -250,6 +250,9 @@ pub(crate) fn prepare(
         return Ok(());
     }
     types::check(call, &schema_faults(call, live, new))?;
+    // The schema may tell the same in other words.
+    causes.extend(meta::check::validate(new, kind.names));
+    causes.extend(rule_faults(call, live, new));
     let name = meta::text(new, "name");
     Err(refuse::invalid(call.target, name, &causes))
 }
