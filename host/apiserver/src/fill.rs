@@ -10,6 +10,7 @@
 
 mod absent;
 mod autoscaler;
+mod claim;
 mod classes;
 mod containers;
 mod data;
@@ -18,6 +19,7 @@ mod node_ports;
 mod pod;
 mod policies;
 mod priority;
+mod quality;
 mod service;
 mod signing;
 mod small;
@@ -100,7 +102,8 @@ pub(crate) fn fill(
     now: &str,
 ) -> Vec<Cause> {
     match kind {
-        Fill::Pod if live.is_none() => pod::classify(new),
+        Fill::Pod if live.is_none() => quality::classify(new),
+        Fill::Claim => claim::sources(live, new),
         Fill::Job => workload::select_pods(live, new),
         Fill::DaemonSet => workload::count_templates(live, new),
         // A part of a cluster has objects that its server has checked.
@@ -123,7 +126,6 @@ pub(crate) fn fill(
         Fill::MutatingBinding => return policies::mutating_binding(new),
         Fill::Nothing
         | Fill::Autoscaler
-        | Fill::Claim
         | Fill::ConfigMap
         | Fill::CronJob
         | Fill::Deployment

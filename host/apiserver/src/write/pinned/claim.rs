@@ -50,7 +50,11 @@ fn without_open(live: &Value, new: &Value) -> Value {
     let is_named = old["volumeName"]
         .as_str()
         .is_some_and(|name| !name.is_empty());
+    // A claim that is older than this rule has its source in one of the fields.
+    let is_copied = |field: &str, from: &str| old[field].is_null() && old[from].is_object();
     let open = [
+        ("dataSource", is_copied("dataSource", "dataSourceRef")),
+        ("dataSourceRef", is_copied("dataSourceRef", "dataSource")),
         ("volumeName", !is_named),
         ("storageClassName", gets_class(live, &spec)),
         ("volumeAttributesClassName", is_bound),
