@@ -11,6 +11,7 @@ mod pod;
 use serde_json::Value;
 
 use super::same::same;
+use super::steps;
 use crate::call::Call;
 use crate::kinds::Fill;
 use crate::status::{Cause, FORBIDDEN, INVALID, cause};
@@ -23,14 +24,27 @@ pub(super) fn changed(call: &Call<'_>, live: &Value, new: &Value) -> Vec<Cause> 
     }
     let (old, spec) = (&live["spec"], &new["spec"]);
     match call.target.kind.fill {
+        Fill::Pod | Fill::Job | Fill::Claim if same(old, spec) => Vec::new(),
         // What is no object is refused by the schema.
-        Fill::Pod if spec.is_object() && !same(old, spec) => pod::faults(old, spec),
-        Fill::Job => job::faults(live, spec),
-        Fill::Claim => claim::faults(live, new),
+        Fill::Pod if spec.is_object() => pod::faults(&completed(call, live)["spec"], spec),
+        Fill::Job => job::faults(&completed(call, live), spec),
+        Fill::Claim => claim::faults(&completed(call, live), new),
         Fill::Node => node(old, spec),
         Fill::Service => service(old, spec).into_iter().collect(),
         _ => Vec::new(),
     }
+}
+
+/// Returns a stored object as Go reads it: with the defaults that it did not have when it was
+/// written.
+fn completed(call: &Call<'_>, live: &Value) -> Value {
+    let mut live = live.clone();
+    steps::drop_zeros(call.target, &mut live);
+    if let Some(schema) = call.target.schema() {
+        schema.apply_defaults(&mut live);
+    }
+    steps::default(call.target, &mut live);
+    live
 }
 
 /// Checks a node, whose networks and provider are given once.

@@ -17,9 +17,6 @@ const CLASS: &str = "volume.beta.kubernetes.io/storage-class";
 /// Checks a claim.
 pub(super) fn faults(live: &Value, new: &Value) -> Vec<Cause> {
     let (old, spec) = (&live["spec"], &new["spec"]);
-    if same(old, spec) {
-        return Vec::new();
-    }
     let mut causes = Vec::new();
     if !same(old, &without_open(live, new)) {
         causes.push(cause(FORBIDDEN, "spec", FIXED));
