@@ -81,8 +81,7 @@ fn priority(of: &Value, told: &mut Told<'_>) {
             "priority class names with 'system-' prefix are reserved for system use only. error: {name} is not a known system priority class"
         );
         told.forbidden("metadata.name", &why);
-    }
-    if int(of, "value").is_some_and(|value| value > HIGHEST) {
+    } else if int(of, "value").is_some_and(|value| value > HIGHEST) {
         let why = format!("maximum allowed value of a user defined priority is {HIGHEST}");
         told.forbidden("value", &why);
     }

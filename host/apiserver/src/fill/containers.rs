@@ -112,7 +112,11 @@ fn named<'a>(
     causes: &mut Vec<Cause>,
 ) -> Option<&'a str> {
     // A missing name is told by the schema.
-    let name = of.get("name")?.as_str().filter(|name| !name.is_empty())?;
+    let name = of.get("name")?.as_str()?;
+    if name.is_empty() {
+        causes.push(cause(REQUIRED, field, "Required value"));
+        return None;
+    }
     if !is_label(name) {
         let why = match name {
             long if long.len() > 63 => "must be no more than 63 characters",
@@ -240,6 +244,14 @@ mod tests {
         ] {
             assert_eq!(fields(&odd, &[]), [""; 0]);
         }
+    }
+
+    #[test]
+    fn an_empty_name_is_none() {
+        let named = json!([{ "name": "" }]);
+        let spec = json!({ "volumes": named, "containers": named });
+        let expected = ["spec.volumes[0].name", "spec.containers[0].name"];
+        assert_eq!(fields(&spec, &[]), expected);
     }
 
     #[test]
