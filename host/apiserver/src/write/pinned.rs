@@ -1,5 +1,5 @@
 //! What an update may not change, where that depends on more than the field: the pods of a Pod and
-//! of a Job, the size of a claim, the source of a volume.
+//! of a Job, the size of a claim, the networks of a node.
 //!
 //! Follows k8s.io/kubernetes `pkg/apis/{core,batch}/validation`. `fixed` has the fields that never
 //! change. Must not know how an object is stored.
