@@ -12,6 +12,8 @@ mod storage;
 mod told;
 mod workloads;
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 use vmhost_schema::definition;
 
@@ -23,8 +25,19 @@ use told::{Rule, Told};
 /// The prefix of the names of definitions that have rules.
 const PREFIX: &str = "io.k8s.api.";
 
+const STATEFUL_SET: &str = "io.k8s.api.apps.v1.StatefulSet";
+
 /// The finalizers of Kubernetes.
 const STANDARD: [&str; 3] = [FOREGROUND, ORPHAN, "kubernetes"];
+
+/// The kinds whose finalizers Go does not look at, after [`PREFIX`]: those of groups, and one.
+const ANY_FINALIZER: [&str; 5] = [
+    "admissionregistration.",
+    "coordination.",
+    "core.v1.Event",
+    "node.",
+    "policy.",
+];
 
 /// The fields of an object that are not looked at: they have checks of their own.
 const APART: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
@@ -39,13 +52,18 @@ pub(crate) fn faults(root: &str, live: Option<&Value>, new: &Value) -> Vec<Cause
         let is_same = live.and_then(|live| live.get(name)) == Some(value);
         let schema = properties.and_then(|properties| properties.get(name));
         if let Some(schema) = schema.filter(|_| !is_same) {
-            visit(schema, value, name, &mut causes);
+            let value = match name.as_str() {
+                "spec" if root == STATEFUL_SET => workloads::with_claims(value),
+                _ => Cow::Borrowed(value),
+            };
+            visit(schema, &value, name, &mut causes);
         }
     }
     if live.is_none() {
         check(root, new, "", &mut causes);
     }
-    if root.starts_with(PREFIX) {
+    let is_free = |kind: &str| ANY_FINALIZER.iter().any(|free| kind.starts_with(free));
+    if root.strip_prefix(PREFIX).is_some_and(|kind| !is_free(kind)) {
         causes.extend(finalizers(live, new));
     }
     causes
@@ -138,6 +156,21 @@ mod tests {
             json!({ "spec": { "containers": { "name": 1 } } }),
         ] {
             assert_eq!(fields(None, &odd), [""; 0]);
+        }
+    }
+
+    #[test]
+    fn some_kinds_have_any_finalizer() {
+        let new = json!({ "metadata": { "finalizers": ["noslash"] } });
+        assert_eq!(fields(None, &new), ["metadata.finalizers[0]"]);
+        assert_eq!(fields(Some(&new), &new), [""; 0]);
+        for kind in ["core.v1.Event", "coordination.v1.Lease"] {
+            let causes = faults(&format!("{PREFIX}{kind}"), None, &new);
+            assert!(
+                causes
+                    .iter()
+                    .all(|cause| !cause.field.contains("finalizers"))
+            );
         }
     }
 

@@ -10,6 +10,7 @@
 
 mod absent;
 mod autoscaler;
+mod claim;
 mod classes;
 mod containers;
 mod data;
@@ -18,6 +19,7 @@ mod node_ports;
 mod pod;
 mod policies;
 mod priority;
+mod quality;
 mod service;
 mod signing;
 mod small;
@@ -100,11 +102,13 @@ pub(crate) fn fill(
     now: &str,
 ) -> Vec<Cause> {
     match kind {
-        Fill::Pod if live.is_none() => pod::classify(new),
+        Fill::Pod if live.is_none() => quality::classify(new),
+        Fill::Claim => claim::sources(live, new),
         Fill::Job => workload::select_pods(live, new),
         Fill::DaemonSet => workload::count_templates(live, new),
-        Fill::ConfigMap => return data::config_map(new),
-        Fill::Secret => return data::secret(new),
+        // A part of a cluster has objects that its server has checked.
+        Fill::ConfigMap if !inner.partial => return data::config_map(new),
+        Fill::Secret if !inner.partial => return data::secret(new),
         Fill::Service => return service::allocate(inner, live, new),
         Fill::Binding => return small::binding(new),
         Fill::Role => return small::role(new),
@@ -122,7 +126,7 @@ pub(crate) fn fill(
         Fill::MutatingBinding => return policies::mutating_binding(new),
         Fill::Nothing
         | Fill::Autoscaler
-        | Fill::Claim
+        | Fill::ConfigMap
         | Fill::CronJob
         | Fill::Deployment
         | Fill::Ingress
@@ -135,10 +139,10 @@ pub(crate) fn fill(
         | Fill::ReplicationController
         | Fill::ResourceClaim
         | Fill::ResourceClaimTemplate
+        | Fill::Secret
         | Fill::StatefulSet
         | Fill::Template => {}
     }
-    // A part of a cluster has objects that its server has checked.
     match inner.partial {
         true => workload::mismatch(kind, new),
         false => workload::faults(kind, live, new),

@@ -2,7 +2,8 @@
 //! kinds.
 //!
 //! Owns the envelope of objects, lists and events. What is in it is read and written by one table
-//! of messages (`protobuf/messages.json`). Custom kinds have no such form. Must not know HTTP.
+//! of messages (`protobuf/messages.json`), which also tells what Go drops of JSON. Custom kinds
+//! have no such form. Must not know HTTP.
 
 mod decode;
 mod encode;
@@ -10,10 +11,12 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod wire;
+mod zeros;
 
 use std::borrow::Borrow;
 
 use serde_json::{Map, Value, json};
+use vmhost_schema::Node;
 
 use crate::status::ApiError;
 use decode::utf8;
@@ -39,6 +42,14 @@ fn named(api_version: &str, kind: &str) -> Option<&'static Message> {
         api_version
     };
     table::named(&format!("{api_version} {kind}"))
+}
+
+/// Drops what Go drops when it decodes an object of a built-in kind: zeros of fields that are not
+/// printed when they are not set. `node` is the root of the kind's schema.
+pub(crate) fn drop_zeros(api_version: &str, kind: &str, node: &Node, object: &mut Value) {
+    if let Some(of) = named(api_version, kind) {
+        zeros::drop_from(of, node, object);
+    }
 }
 
 /// Decodes an object from a body.

@@ -8,6 +8,7 @@
 mod admit;
 mod fixed;
 mod pinned;
+mod same;
 mod status;
 mod steps;
 mod types;
@@ -16,7 +17,7 @@ use serde_json::{Value, json};
 use vmhost_merge::keep_times;
 
 use admit::Proposal;
-use steps::{check, check_depth, prepare, schema_faults, shape};
+use steps::{check, check_depth, known_faults, prepare, shape};
 pub(crate) use steps::{check_place, check_preconditions, check_type};
 
 use crate::access::{creation, review};
@@ -225,15 +226,17 @@ pub(crate) fn replace(
             .unwrap_or(0);
         meta::set(&mut new, "generation", Some(json!(generation + 1)));
     }
-    // The other cluster's server may be newer than the schema here, and allow more.
+    // The other cluster's server may be newer than the rules here, and allow more.
     let known = match inner.partial {
-        true => schema_faults(call, None, &shown),
+        true => known_faults(call, &shown),
         false => Vec::new(),
     };
     let mut causes = meta::check::validate_update(&shown, &new);
     if call.door != Door::Status {
         causes.extend(fixed::changed(&kind.fixed, &shown, &new));
-        causes.extend(pinned::changed(call, &shown, &new));
+        if !inner.partial {
+            causes.extend(pinned::changed(call, &shown, &new));
+        }
     }
     let old = Some(&*shown);
     warnings.extend(check(call, call.name, old, &new, causes, &known)?);

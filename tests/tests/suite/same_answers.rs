@@ -4,8 +4,9 @@
 //!
 //! The objects are those of `cases/kinds.json`, and one of a custom kind. What differs on purpose
 //! is in `cases/differences.json`. Each request is a case of its own. So is each object with a
-//! mistake of `cases/mistakes.json`.
+//! mistake of `cases/mistakes.json`, and each of `cases/accepted.json`, which has none.
 
+mod accepted;
 mod mistakes;
 mod steps;
 
@@ -72,7 +73,8 @@ async fn compare(server: &TestServer) -> Result<()> {
     let agreed = known.unused();
     tally.case("cases/differences.json lists only what differs", agreed);
     let mistakes = mistakes::tell(&pair, &mut tally).await?;
-    tally.finish(58 * 75 + mistakes)
+    let accepted = accepted::tell(&pair, &mut tally).await?;
+    tally.finish(58 * 75 + mistakes + accepted)
 }
 
 fn same(embedded: &Value, real: &Value) -> Result<()> {

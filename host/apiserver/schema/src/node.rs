@@ -74,6 +74,9 @@ pub enum ListType {
     Map(Vec<String>),
 }
 
+/// The keyword of [`Node::repeatable`].
+pub(crate) const REPEATABLE: &str = "x-vmhost-repeatable";
+
 /// One place of a schema.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Node {
@@ -88,6 +91,8 @@ pub struct Node {
     pub embedded: bool,
     /// `x-kubernetes-list-type`
     pub list_type: ListType,
+    /// Whether a set or a map list of a built-in kind may have equal items. They merge as one.
+    pub(crate) repeatable: bool,
     /// `x-kubernetes-map-type: atomic`
     pub atomic_map: bool,
     /// `default`
@@ -113,6 +118,11 @@ impl Node {
     /// Returns whether `name` belongs to the type and object metadata that every resource has.
     pub fn is_meta(&self, name: &str) -> bool {
         self.embedded && matches!(name, "apiVersion" | "kind" | "metadata")
+    }
+
+    /// Returns whether an object must have this field.
+    pub fn requires(&self, name: &str) -> bool {
+        self.rules.required.iter().any(|field| field == name)
     }
 
     /// Returns `format`.

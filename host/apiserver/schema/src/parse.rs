@@ -12,7 +12,7 @@ mod shape;
 use serde_json::{Map, Value, json};
 
 use crate::error::NotStructural;
-use crate::node::{Additional, Node, Rules, Type};
+use crate::node::{Additional, Node, REPEATABLE, Rules, Type};
 use crate::{prune, validate};
 use report::{Report, child};
 use shape::Level;
@@ -93,6 +93,7 @@ fn read(report: &mut Report, schema: &Value, level: Level, path: &str, typed: bo
         int_or_string: flag("x-kubernetes-int-or-string"),
         preserve: flag("x-kubernetes-preserve-unknown-fields"),
         embedded: flag("x-kubernetes-embedded-resource"),
+        repeatable: report.is_trusted && flag(REPEATABLE),
         default: map.get("default").filter(is_default).cloned(),
         ..Node::default()
     };

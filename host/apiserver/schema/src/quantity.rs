@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use crate::node::Node;
+use crate::node::{Additional, Node};
 
 /// The suffixes of powers of ten, from 10^-9.
 const DECIMAL: [&str; 10] = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"];
@@ -13,6 +13,8 @@ const DECIMAL: [&str; 10] = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"];
 const BINARY: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
 /// The exponent of the smallest amount: smaller ones are rounded up to it.
 const SMALLEST: i32 = -9;
+/// The same of the resources of a list, such as the limits of a container.
+const SMALLEST_OF_LIST: i32 = -3;
 /// More digits than these are kept as they are.
 const DIGITS: usize = 20;
 
@@ -110,6 +112,10 @@ pub fn billionths(text: &str) -> Option<i128> {
 
 /// Writes all quantities of an object in their canonical form. Returns whether all are quantities.
 pub(crate) fn normalize(value: &mut Value, node: &Node) -> bool {
+    normalize_to(value, node, SMALLEST)
+}
+
+fn normalize_to(value: &mut Value, node: &Node, smallest: i32) -> bool {
     if node.kind.is_none() && node.format() == Some("quantity") {
         let text = match value {
             Value::String(text) => text.clone(),
@@ -117,7 +123,7 @@ pub(crate) fn normalize(value: &mut Value, node: &Node) -> bool {
             Value::Null => return true,
             _ => return false,
         };
-        return match canonical(&text) {
+        return match canonical(&text, smallest) {
             Some(canonical) => {
                 *value = Value::String(canonical);
                 true
@@ -129,8 +135,10 @@ pub(crate) fn normalize(value: &mut Value, node: &Node) -> bool {
     match value {
         Value::Object(map) => {
             for (name, value) in map {
-                if let Some(field) = node.field(name) {
+                if let Some(field) = node.properties.get(name) {
                     valid &= normalize(value, field);
+                } else if let Additional::Schema(field) = &node.additional {
+                    valid &= normalize_to(value, field, SMALLEST_OF_LIST);
                 }
             }
         }
@@ -146,8 +154,9 @@ pub(crate) fn normalize(value: &mut Value, node: &Node) -> bool {
     valid
 }
 
-/// Returns the canonical form of a quantity; `None` if the text is not one.
-fn canonical(text: &str) -> Option<String> {
+/// Returns the canonical form of a quantity, rounded up to a power of ten; `None` if the text is
+/// none.
+fn canonical(text: &str, smallest: i32) -> Option<String> {
     let text = text.trim();
     let Amount {
         sign,
@@ -162,9 +171,13 @@ fn canonical(text: &str) -> Option<String> {
     }
     let amount = digits.parse::<i128>().ok()? * sign;
     let exponent = exponent - i32::try_from(fraction.len()).ok()?;
-    let (amount, exponent) = round(amount, exponent);
+    let amount = match form {
+        Form::Binary(power) => amount << power,
+        Form::Decimal | Form::Exponent => amount,
+    };
+    let (amount, exponent) = round(amount, exponent, smallest);
     let written = match form {
-        Form::Binary(power) => binary(amount << power, exponent),
+        Form::Binary(_) => binary(amount, exponent),
         form => decimal(amount, exponent, form),
     };
     Some(written.unwrap_or_else(|| text.to_owned()))
@@ -184,8 +197,8 @@ fn suffix_of(suffix: &str) -> Option<(Form, i32)> {
 }
 
 /// Rounds an amount away from zero to the smallest one.
-fn round(mut amount: i128, mut exponent: i32) -> (i128, i32) {
-    while exponent < SMALLEST {
+fn round(mut amount: i128, mut exponent: i32, smallest: i32) -> (i128, i32) {
+    while exponent < smallest {
         let rest = amount % 10;
         amount = amount / 10 + rest.signum();
         exponent += 1;
@@ -269,10 +282,27 @@ mod tests {
             // More than the digits of this module: it stays as it is.
             ("9999999999999999.9999Ei", "9999999999999999.9999Ei"),
         ] {
-            assert_eq!(canonical(text).as_deref(), Some(expected), "{text}");
+            assert_eq!(
+                canonical(text, SMALLEST).as_deref(),
+                Some(expected),
+                "{text}"
+            );
         }
         for text in ["", "x", "1x", "1.2.3", "1 Gi", "Gi", "1mm", "--1"] {
-            assert_eq!(canonical(text), None, "{text}");
+            assert_eq!(canonical(text, SMALLEST), None, "{text}");
+        }
+    }
+    #[test]
+    fn resources_of_a_list_are_rounded_up_to_thousandths() {
+        for (text, expected) in [
+            ("1n", "1m"),
+            ("1500u", "2m"),
+            ("0.5", "500m"),
+            ("0.0001Ki", "103m"),
+            ("-1n", "-1m"),
+        ] {
+            let found = canonical(text, SMALLEST_OF_LIST);
+            assert_eq!(found.as_deref(), Some(expected), "{text}");
         }
     }
 }

@@ -494,3 +494,14 @@ fn only_the_status_may_lack_what_it_requires() {
         ["FieldValueRequired spec.taints[0].effect: Required value"]
     );
 }
+
+#[test]
+fn a_list_may_repeat_keys_where_go_does_not_look() {
+    let schema = builtin("io.k8s.api.core.v1.Pod").unwrap();
+    let variables = json!([{ "name": "a" }, { "name": "a" }]);
+    let container = json!({ "name": "c", "image": "i", "env": variables });
+    let mut pod = json!({ "spec": { "containers": [container] } });
+    assert_eq!(texts(schema.validate(&pod)), [""; 0]);
+    pod["spec"]["schedulingGates"] = variables;
+    assert_eq!(schema.validate(&pod).len(), 1);
+}

@@ -8,6 +8,8 @@ mod list;
 mod number;
 mod text;
 
+use std::collections::HashMap;
+
 use serde_json::{Map, Number, Value};
 
 use crate::error::Fault;
@@ -241,22 +243,15 @@ fn check_items(
     faults: &mut Vec<Fault>,
 ) {
     let rules = &node.rules;
-    let old_item = |item: &Value| match &node.list_type {
-        ListType::Map(keys) => {
-            let same = |old: &&Value| keys.iter().all(|key| old.get(key) == item.get(key));
-            old?.as_array()?.iter().find(same)
-        }
-        ListType::Atomic | ListType::Set => None,
+    let old = match (&node.list_type, old) {
+        (ListType::Map(keys), Some(Value::Array(old))) => Some((keys, by_keys(old, keys))),
+        _ => None,
     };
     if let Some(node) = &node.items {
         for (index, item) in items.iter().enumerate() {
-            check(
-                item,
-                old_item(item),
-                node,
-                &format!("{path}[{index}]"),
-                faults,
-            );
+            let before = old.as_ref();
+            let before = before.and_then(|(keys, old)| old.get(&keys_of(item, keys)).copied());
+            check(item, before, node, &format!("{path}[{index}]"), faults);
         }
     }
     let length = items.len() as u64;
@@ -283,6 +278,16 @@ fn check_items(
             "shouldn't contain duplicates",
         ));
     }
+}
+
+/// Returns the items of a map list by their keys. Of equal ones, the first counts.
+fn by_keys<'v>(items: &'v [Value], keys: &[String]) -> HashMap<Vec<Option<&'v Value>>, &'v Value> {
+    let all = items.iter().rev();
+    all.map(|item| (keys_of(item, keys), item)).collect()
+}
+
+fn keys_of<'v>(item: &'v Value, keys: &[String]) -> Vec<Option<&'v Value>> {
+    keys.iter().map(|key| item.get(key)).collect()
 }
 
 fn check_object(

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use vmhost_schema::billionths;
 
-use super::told::{NOT_NEGATIVE, Rule, Told, int, list, text};
+use super::told::{NOT_NEGATIVE, Rule, Told, has, int, list, text};
 
 /// The largest value of a class that is not the system's.
 const HIGHEST: i64 = 1_000_000_000;
@@ -50,13 +50,15 @@ fn limits(of: &Value, told: &mut Told<'_>) {
 fn event(of: &Value, told: &mut Told<'_>) {
     let about = text(&of["involvedObject"], "namespace");
     let own = text(&of["metadata"], "namespace");
-    if !about.is_empty() && about != own {
-        let about = &of["involvedObject"]["namespace"];
-        told.invalid(
-            "involvedObject.namespace",
-            about,
-            "does not match event.namespace",
-        );
+    let matches = match (about.is_empty(), has(of, "eventTime")) {
+        (true, false) => own == "default",
+        (true, true) => matches!(own, "default" | "kube-system"),
+        (false, false) => about == own,
+        (false, true) => true,
+    };
+    if !matches {
+        let why = "does not match event.namespace";
+        told.invalid("involvedObject.namespace", &about.into(), why);
     }
 }
 
@@ -79,8 +81,7 @@ fn priority(of: &Value, told: &mut Told<'_>) {
             "priority class names with 'system-' prefix are reserved for system use only. error: {name} is not a known system priority class"
         );
         told.forbidden("metadata.name", &why);
-    }
-    if int(of, "value").is_some_and(|value| value > HIGHEST) {
+    } else if int(of, "value").is_some_and(|value| value > HIGHEST) {
         let why = format!("maximum allowed value of a user defined priority is {HIGHEST}");
         told.forbidden("value", &why);
     }

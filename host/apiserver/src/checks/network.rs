@@ -92,7 +92,9 @@ fn service(of: &Value, told: &mut Told<'_>) {
         told.ip(&format!("externalIPs[{at}]"), ip);
     }
     for (at, range) in list(of, "loadBalancerSourceRanges") {
-        told.cidr(&format!("LoadBalancerSourceRanges[{at}]"), range);
+        // The text may have spaces around it.
+        let range: Value = range.as_str().map(str::trim).into();
+        told.cidr(&format!("LoadBalancerSourceRanges[{at}]"), &range);
     }
 }
 
@@ -105,10 +107,10 @@ fn subset(of: &Value, told: &mut Told<'_>) {
 
 /// Checks the address of an endpoint: none that leads back to the node.
 fn address(told: &mut Told<'_>, name: &str, value: &Value) {
-    let ip = value.as_str().and_then(|text| text.parse::<IpAddr>().ok());
-    let why = match ip {
+    let text = value.as_str().unwrap_or_default();
+    let why = match text.parse::<IpAddr>().ok() {
         None => return told.ip(name, value),
-        Some(ip) if ip.is_unspecified() => format!("may not be unspecified ({ip})"),
+        Some(ip) if ip.is_unspecified() => format!("may not be unspecified ({text})"),
         Some(ip) if ip.is_loopback() => {
             "may not be in the loopback range (127.0.0.0/8, ::1/128)".to_owned()
         }

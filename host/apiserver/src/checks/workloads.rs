@@ -1,5 +1,8 @@
 //! The rules of what runs pods, or decides how many.
 
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use super::told::{Rule, Told, has, int, is_blank, list, text};
@@ -50,6 +53,32 @@ fn owner(of: &Value, told: &mut Told<'_>, selects: &str, kind: &str) {
         told.invalid("selector", &json!({}), &why);
     }
     deadline(of, told, kind);
+}
+
+/// Returns the spec of a StatefulSet as Go checks it: its claims replace volumes of the pods, and
+/// the names that the pods have are not looked at, since the set gives each another one.
+pub(super) fn with_claims(spec: &Value) -> Cow<'_, Value> {
+    let claims = list(spec, "volumeClaimTemplates");
+    let claims: BTreeSet<&str> = claims
+        .map(|(_, claim)| text(&claim["metadata"], "name"))
+        .collect();
+    let named = |name: &str| has(&spec["template"]["spec"], name);
+    if claims.is_empty() && !named("hostname") && !named("subdomain") {
+        return Cow::Borrowed(spec);
+    }
+    let mut made = spec.clone();
+    let pods = made.pointer_mut("/template/spec");
+    if let Some(pods) = pods.and_then(Value::as_object_mut) {
+        pods.remove("hostname");
+        pods.remove("subdomain");
+        if let Some(Value::Array(volumes)) = pods.get_mut("volumes") {
+            let own = std::mem::take(volumes).into_iter();
+            let rest = own.filter(|volume| !claims.contains(text(volume, "name")));
+            let claimed = |name: &&str| json!({ "name": name, "persistentVolumeClaim": { "claimName": name } });
+            *volumes = claims.iter().map(claimed).chain(rest).collect();
+        }
+    }
+    Cow::Owned(made)
 }
 
 fn deadline(of: &Value, told: &mut Told<'_>, kind: &str) {

@@ -26,15 +26,23 @@ const OF_RUNNING: [&str; 4] = [
 ];
 
 /// Returns what is wrong with the spec of pods at `path`. `claimed` are the names of volumes that
-/// are not in it. What is of a wrong type is refused by the schema.
+/// come first, instead of those with the same names. What is of a wrong type is refused by the
+/// schema.
 pub(super) fn faults(spec: &Value, path: &str, claimed: &[&str]) -> Vec<Cause> {
     let mut causes = Vec::new();
-    let mut volumes: HashSet<&str> = claimed.iter().copied().collect();
+    let claimed: HashSet<&str> = claimed.iter().copied().collect();
+    let mut volumes = claimed.clone();
+    let is_own = |volume: &&Value| {
+        let name = volume.get("name").and_then(Value::as_str);
+        name.is_none_or(|name| !claimed.contains(name))
+    };
+    let rest = list(spec, "volumes").map(|(_, volume)| volume);
     let mut own = HashSet::new();
-    for (at, volume) in list(spec, "volumes") {
+    for (at, volume) in rest.filter(is_own).enumerate() {
         if causes.len() > MOST {
             return causes;
         }
+        let at = at + claimed.len();
         let field = format!("{path}.volumes[{at}].name");
         let name = named(volume, &field, &mut own, &mut causes);
         volumes.extend(name);
@@ -104,7 +112,11 @@ fn named<'a>(
     causes: &mut Vec<Cause>,
 ) -> Option<&'a str> {
     // A missing name is told by the schema.
-    let name = of.get("name")?.as_str().filter(|name| !name.is_empty())?;
+    let name = of.get("name")?.as_str()?;
+    if name.is_empty() {
+        causes.push(cause(REQUIRED, field, "Required value"));
+        return None;
+    }
     if !is_label(name) {
         let why = match name {
             long if long.len() > 63 => "must be no more than 63 characters",
@@ -232,6 +244,14 @@ mod tests {
         ] {
             assert_eq!(fields(&odd, &[]), [""; 0]);
         }
+    }
+
+    #[test]
+    fn an_empty_name_is_none() {
+        let named = json!([{ "name": "" }]);
+        let spec = json!({ "volumes": named, "containers": named });
+        let expected = ["spec.volumes[0].name", "spec.containers[0].name"];
+        assert_eq!(fields(&spec, &[]), expected);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! Must not know the addresses of services.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use serde_json::{Value, json};
 
@@ -50,10 +50,10 @@ pub(super) fn fill(inner: &Inner, live: Option<&Value>, new: &mut Value) -> Vec<
     causes
 }
 
-/// Returns the port on nodes of each port of a spec.
-pub(super) fn of(spec: &Value) -> Vec<Option<u16>> {
+/// Returns the ports on nodes that a spec has.
+pub(super) fn of(spec: &Value) -> BTreeSet<u16> {
     let ports = spec.get("ports").and_then(Value::as_array);
-    ports.into_iter().flatten().map(number).collect()
+    ports.into_iter().flatten().filter_map(number).collect()
 }
 
 /// Takes the ports on nodes away.

@@ -2,7 +2,7 @@
 //!
 //! Must not know which kinds have templates.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::absent::absent;
 use super::priority::{CLASSES, default_class};
@@ -131,17 +131,6 @@ pub(super) fn default(new: &mut Value) {
     }
 }
 
-/// Sets the quality-of-service class of a new pod.
-pub(super) fn classify(new: &mut Value) {
-    let Some(pod) = new.get_mut("spec").filter(|spec| spec.is_object()) else {
-        return;
-    };
-    let class = json!({ "qosClass": class(pod) });
-    if let Some(status) = new.get_mut("status") {
-        absent(status, &class);
-    }
-}
-
 /// Completes the spec of a pod or a template.
 pub(super) fn spec(spec: &mut Value) {
     for container in containers(spec) {
@@ -151,12 +140,7 @@ pub(super) fn spec(spec: &mut Value) {
         {
             fields.remove("image");
         }
-        let image = container["image"].as_str().unwrap_or_default();
-        let policy = if is_latest(image) {
-            "Always"
-        } else {
-            "IfNotPresent"
-        };
+        let policy = pull_policy(&container["image"]);
         absent(container, &json!({ "imagePullPolicy": policy }));
     }
     let volumes = spec.get_mut("volumes").and_then(Value::as_array_mut);
@@ -164,6 +148,28 @@ pub(super) fn spec(spec: &mut Value) {
         if volume.as_object().is_some_and(|volume| volume.len() == 1) {
             absent(volume, &json!({ "emptyDir": {} }));
         }
+        if let Some(image) = volume.get_mut("image").filter(|image| image.is_object()) {
+            let policy = pull_policy(&image["reference"]);
+            absent(image, &json!({ "pullPolicy": policy }));
+        }
+    }
+    name_account(spec);
+}
+
+/// Writes the account of a pod in both fields that have it. If they differ, the newer one counts.
+fn name_account(spec: &mut Value) {
+    let named = |field: &str| spec[field].as_str().filter(|name| !name.is_empty());
+    let name = named("serviceAccountName").or_else(|| named("serviceAccount"));
+    if let Some(name) = name.map(|name| json!(name)) {
+        spec["serviceAccountName"] = name.clone();
+        spec["serviceAccount"] = name;
+    }
+}
+
+fn pull_policy(image: &Value) -> &'static str {
+    match is_latest(image.as_str().unwrap_or_default()) {
+        true => "Always",
+        false => "IfNotPresent",
     }
 }
 
@@ -217,32 +223,9 @@ fn tolerate(spec: &mut Value) {
     }
 }
 
-/// Returns the quality-of-service class of a pod.
-fn class(spec: &mut Value) -> &'static str {
-    let mut none = true;
-    let mut guaranteed = true;
-    for container in containers(spec) {
-        let part = |name: &str| -> Map<String, Value> {
-            let map = container["resources"].get(name).and_then(Value::as_object);
-            let counted = map.into_iter().flatten();
-            counted
-                .filter(|(resource, _)| matches!(resource.as_str(), "cpu" | "memory"))
-                .map(|(resource, amount)| (resource.clone(), amount.clone()))
-                .collect()
-        };
-        let (limits, requests) = (part("limits"), part("requests"));
-        none &= limits.is_empty() && requests.is_empty();
-        guaranteed &= limits.len() == 2 && limits == requests;
-    }
-    match (none, guaranteed) {
-        (true, _) => "BestEffort",
-        (false, true) => "Guaranteed",
-        (false, false) => "Burstable",
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::quality;
     use super::*;
 
     #[test]
@@ -260,6 +243,20 @@ mod tests {
     }
 
     #[test]
+    fn an_account_and_the_image_of_a_volume_are_completed() {
+        let mut pod = json!({
+            "serviceAccount": "old",
+            "volumes": [{ "name": "v", "image": { "reference": "x:1" } }],
+        });
+        spec(&mut pod);
+        assert_eq!(pod["serviceAccountName"], "old");
+        assert_eq!(pod["volumes"][0]["image"]["pullPolicy"], "IfNotPresent");
+        pod["serviceAccountName"] = json!("new");
+        spec(&mut pod);
+        assert_eq!(pod["serviceAccount"], "new");
+    }
+
+    #[test]
     fn a_pod_gets_requests_tolerations_and_a_class() {
         let pod = |resources: Value| {
             let mut pod = json!({ "status": {}, "spec": {
@@ -269,7 +266,7 @@ mod tests {
             } });
             default(&mut pod);
             tolerate(&mut pod["spec"]);
-            classify(&mut pod);
+            quality::classify(&mut pod);
             pod
         };
         let limited =

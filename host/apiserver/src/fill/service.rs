@@ -26,23 +26,51 @@ pub(super) fn default(new: &mut Value) {
             port["targetPort"] = port["port"].clone();
         }
     }
-    if spec["sessionAffinity"] == "ClientIP" {
-        let three_hours =
-            json!({ "sessionAffinityConfig": { "clientIP": { "timeoutSeconds": 10_800 } } });
-        absent(spec, &three_hours);
-    }
-    let defaults = match spec["type"].as_str().unwrap_or_default() {
+    affinity(spec);
+    let kind = spec["type"].as_str().unwrap_or_default();
+    let mut defaults = match kind {
         "ExternalName" => json!({}),
-        "NodePort" => {
-            json!({ "internalTrafficPolicy": "Cluster", "externalTrafficPolicy": "Cluster" })
+        "LoadBalancer" => {
+            json!({ "internalTrafficPolicy": "Cluster", "allocateLoadBalancerNodePorts": true })
         }
-        "LoadBalancer" => json!({
-            "internalTrafficPolicy": "Cluster", "externalTrafficPolicy": "Cluster",
-            "allocateLoadBalancerNodePorts": true,
-        }),
         _ => json!({ "internalTrafficPolicy": "Cluster" }),
     };
+    if is_open(spec) {
+        defaults["externalTrafficPolicy"] = json!("Cluster");
+    }
     absent(spec, &defaults);
+}
+
+/// Completes how long a client stays with its pod. Without affinity there is nothing to say.
+fn affinity(spec: &mut Value) {
+    let seconds = spec.pointer("/sessionAffinityConfig/clientIP/timeoutSeconds");
+    let is_set = seconds.is_some_and(|seconds| !seconds.is_null());
+    let Some(fields) = spec.as_object_mut() else {
+        return;
+    };
+    match fields.get("sessionAffinity").and_then(Value::as_str) {
+        Some("None") => {
+            fields.remove("sessionAffinityConfig");
+        }
+        Some("ClientIP") if !is_set => {
+            let three_hours = json!({ "clientIP": { "timeoutSeconds": 10_800 } });
+            fields.insert("sessionAffinityConfig".to_owned(), three_hours);
+        }
+        _ => {}
+    }
+}
+
+/// Returns whether a service is reached from outside of the cluster.
+fn is_open(spec: &Value) -> bool {
+    let has_addresses = || {
+        let addresses = spec["externalIPs"].as_array();
+        addresses.is_some_and(|addresses| !addresses.is_empty())
+    };
+    has_node_ports(spec) || (spec["type"] == "ClusterIP" && has_addresses())
+}
+
+fn has_node_ports(spec: &Value) -> bool {
+    spec["type"] == "NodePort" || spec["type"] == "LoadBalancer"
 }
 
 /// Gives a service its addresses and its ports on nodes; returns what is wrong with those that it
@@ -57,11 +85,8 @@ pub(super) fn allocate(inner: &Inner, live: Option<&Value>, new: &mut Value) -> 
     if spec["type"] == "ExternalName" {
         return Vec::new();
     }
-    absent(
-        spec,
-        &json!({ "ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack" }),
-    );
     let had = live.map_or("", address);
+    families(live, had, spec);
     let asked = spec
         .get("clusterIP")
         .and_then(Value::as_str)
@@ -88,11 +113,44 @@ pub(super) fn allocate(inner: &Inner, live: Option<&Value>, new: &mut Value) -> 
     node_ports::fill(inner, live, new)
 }
 
+/// Sets the families of a service's addresses. One without an address and without pods of its own
+/// has both, whatever the cluster has. `had` is the address of the service that is replaced.
+fn families(live: Option<&Value>, had: &str, spec: &mut Value) {
+    let is_headless = match spec["clusterIP"].as_str() {
+        None | Some("") => had == "None",
+        Some(address) => address == "None",
+    };
+    let selector = spec["selector"].as_object();
+    let is_bare = is_headless && selector.is_none_or(serde_json::Map::is_empty);
+    let before = live.and_then(|live| live.pointer("/spec/ipFamilyPolicy"));
+    let policy = match before {
+        Some(before) => before.clone(),
+        None if is_bare => json!("RequireDualStack"),
+        None => json!("SingleStack"),
+    };
+    absent(
+        spec,
+        &json!({ "ipFamilies": ["IPv4"], "ipFamilyPolicy": policy }),
+    );
+    let is_single = spec["ipFamilyPolicy"] == "SingleStack";
+    if let Some(families) = spec["ipFamilies"].as_array_mut()
+        && is_bare
+        && !is_single
+        && families.len() == 1
+    {
+        let other = if families[0] == "IPv4" {
+            "IPv6"
+        } else {
+            "IPv4"
+        };
+        families.push(json!(other));
+    }
+}
+
 /// Drops what a service of its new type does not need, unless the author of the write changed it.
 fn drop_unneeded(old: &Value, spec: &mut Value) {
     let is_named = |spec: &Value| spec["type"] == "ExternalName";
     let is_balanced = |spec: &Value| spec["type"] == "LoadBalancer";
-    let is_open = |spec: &Value| is_balanced(spec) || spec["type"] == "NodePort";
     let mut fields: Vec<&str> = Vec::new();
     if is_named(spec) && !is_named(old) {
         fields.extend(["ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"]);
@@ -104,8 +162,12 @@ fn drop_unneeded(old: &Value, spec: &mut Value) {
         fields.extend(["allocateLoadBalancerNodePorts", "loadBalancerClass"]);
     }
     if is_open(old) && !is_open(spec) {
-        fields.extend(["externalTrafficPolicy", "healthCheckNodePort"]);
-        if node_ports::of(old) == node_ports::of(spec) {
+        fields.push("externalTrafficPolicy");
+    }
+    if has_node_ports(old) && !has_node_ports(spec) {
+        fields.push("healthCheckNodePort");
+        // Ports may be added, but no ports on nodes.
+        if node_ports::of(spec).is_subset(&node_ports::of(old)) {
             node_ports::close(spec);
         }
     }

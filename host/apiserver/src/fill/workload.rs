@@ -49,7 +49,7 @@ pub(super) fn faults(kind: Fill, live: Option<&Value>, object: &Value) -> Vec<Ca
     let Some(spec) = below(object, path) else {
         return causes;
     };
-    causes.extend(negative(object, path));
+    causes.extend(negative(kind, object, path));
     if live.and_then(|live| below(live, path)) == Some(spec) {
         return causes;
     }
@@ -66,12 +66,15 @@ pub(super) fn faults(kind: Fill, live: Option<&Value>, object: &Value) -> Vec<Ca
 }
 
 /// Returns the numbers below zero beside the template of pods at `path`.
-fn negative(object: &Value, path: &str) -> Vec<Cause> {
+fn negative(kind: Fill, object: &Value, path: &str) -> Vec<Cause> {
     let above = path.strip_suffix(".template.spec").unwrap_or_default();
     let numbers = below(object, above).and_then(Value::as_object);
+    // Go does not look at how much history a StatefulSet has.
+    let is_free = |name: &str| kind == Fill::StatefulSet && name == "revisionHistoryLimit";
     let negative = numbers
         .into_iter()
         .flatten()
+        .filter(|(name, _)| !is_free(name))
         .filter(|(_, number)| number.as_i64().is_some_and(|number| number < 0));
     let told = negative.map(|(name, number)| {
         let why = format!("Invalid value: {number}: must be greater than or equal to 0");

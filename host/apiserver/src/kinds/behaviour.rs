@@ -77,6 +77,9 @@ pub(crate) struct Fixed {
     pub except: Vec<String>,
     /// The flag that makes the field immutable.
     pub when: Option<String>,
+    /// Whether it is a list of texts whose order, and how often it has each, does not matter.
+    #[serde(default)]
+    pub unordered: bool,
 }
 
 /// How the objects of a kind are deleted.

@@ -169,3 +169,28 @@ async fn what_another_server_has_accepted_is_forgiven() {
     let (code, answer) = send(&overlay, "PATCH", &path, MERGE, &bad).await;
     assert_eq!(code, 422, "{answer}");
 }
+
+#[tokio::test]
+async fn what_the_cluster_accepted_may_stay_in_what_is_written() {
+    let overlay = Overlay::default();
+    let mut map = brought("a", &[]);
+    map["data"]["a b"] = json!("1");
+    let mut pod = brought("p", &[]);
+    pod["kind"] = json!("Pod");
+    pod.as_object_mut().unwrap().remove("data");
+    let variables = json!([{ "name": "a=b" }]);
+    let container = json!({ "name": "c", "image": "i", "env": variables });
+    pod["spec"] = json!({ "containers": [container], "nodeSelector": { "a": "b" } });
+    assert!(overlay.bring(namespace()) && overlay.bring(map) && overlay.bring(pod));
+    for (plural, patch) in [
+        ("configmaps/a", json!({ "data": { "x": "2" } })),
+        (
+            "pods/p",
+            json!({ "spec": { "nodeSelector": { "a": "c" } } }),
+        ),
+    ] {
+        let path = format!("/api/v1/namespaces/default/{plural}");
+        let (code, answer) = send(&overlay, "PATCH", &path, MERGE, &patch).await;
+        assert_eq!(code, 200, "{answer}");
+    }
+}

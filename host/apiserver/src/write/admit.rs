@@ -103,6 +103,7 @@ pub(super) fn mutate(
 /// Prunes what webhooks added and fills in defaults again.
 fn reshape(call: &Call<'_>, new: &mut Value) {
     let target = call.target;
+    steps::drop_zeros(target, new);
     target.complete(new);
     if let Some(schema) = target.schema() {
         schema.prune(new);

@@ -2,8 +2,11 @@
 //!
 //! Must not know which fields these are: the kind's data names them.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
+use super::same::same;
 use crate::kinds::Fixed;
 use crate::status::{Cause, FORBIDDEN, INVALID, cause};
 
@@ -13,7 +16,10 @@ pub(super) fn changed(fixed: &[Fixed], live: &Value, new: &Value) -> Vec<Cause> 
         let flag = rule.when.as_ref().and_then(|when| live.get(when));
         rule.when.is_none() || flag == Some(&Value::Bool(true))
     };
-    let differs = |rule: &&Fixed| part(live, rule) != part(new, rule);
+    let differs = |rule: &&Fixed| match rule.unordered {
+        true => items(live, rule) != items(new, rule),
+        false => !same(&part(live, rule), &part(new, rule)),
+    };
     let broken = fixed.iter().filter(applies).filter(differs);
     broken
         .map(|rule| {
@@ -32,13 +38,20 @@ fn at<'a>(object: &'a Value, field: &str) -> Option<&'a Value> {
     field.split('.').try_fold(object, |at, name| at.get(name))
 }
 
-/// Returns the field without the parts that may change.
-fn part(object: &Value, rule: &Fixed) -> Option<Value> {
-    let mut value = at(object, &rule.field)?.clone();
+/// Returns the field without the parts that may change; null if it is absent.
+fn part(object: &Value, rule: &Fixed) -> Value {
+    let mut value = at(object, &rule.field).cloned().unwrap_or_default();
     if let Some(map) = value.as_object_mut() {
         map.retain(|name, _| !rule.except.contains(name));
     }
-    Some(value)
+    value
+}
+
+/// Returns the texts of a list.
+fn items<'a>(object: &'a Value, rule: &Fixed) -> BTreeSet<&'a str> {
+    let list = at(object, &rule.field).and_then(Value::as_array);
+    let texts = list.into_iter().flatten();
+    texts.filter_map(Value::as_str).collect()
 }
 
 #[cfg(test)]
@@ -63,5 +76,10 @@ mod tests {
         let mut locked = a.clone();
         locked["immutable"] = json!(true);
         assert_eq!(changed(&flagged, &locked, &b).len(), 1);
+        let scopes = rule(json!({ "field": "spec", "message": "no", "unordered": true }));
+        let one = object(json!(["a", "b"]));
+        assert!(changed(&scopes, &one, &object(json!(["b", "a", "b"]))).is_empty());
+        assert_eq!(changed(&scopes, &one, &object(json!(["a"]))).len(), 1);
+        assert!(changed(&scopes, &object(json!([])), &json!({})).is_empty());
     }
 }

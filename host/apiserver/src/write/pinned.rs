@@ -1,19 +1,20 @@
 //! What an update may not change, where that depends on more than the field: the pods of a Pod and
-//! of a Job, the source of a volume.
+//! of a Job, the size of a claim, the networks of a node.
 //!
 //! Follows k8s.io/kubernetes `pkg/apis/{core,batch}/validation`. `fixed` has the fields that never
 //! change. Must not know how an object is stored.
 
-use serde_json::{Value, json};
+mod claim;
+mod job;
+mod pod;
 
+use serde_json::Value;
+
+use super::same::same;
+use super::steps;
 use crate::call::Call;
 use crate::kinds::Fill;
 use crate::status::{Cause, FORBIDDEN, INVALID, cause};
-
-const FIXED: &str = "Forbidden: pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
-const NO_LIST: &str = "Forbidden: pod updates may not add or remove containers";
-const TOLERATED: &str =
-    "Forbidden: existing toleration can not be modified except its tolerationSeconds";
 
 /// Returns what an update of the object itself changes and must not. Subresources have rules of
 /// their own.
@@ -23,205 +24,61 @@ pub(super) fn changed(call: &Call<'_>, live: &Value, new: &Value) -> Vec<Cause> 
     }
     let (old, spec) = (&live["spec"], &new["spec"]);
     match call.target.kind.fill {
+        Fill::Pod | Fill::Job | Fill::Claim if same(old, spec) => Vec::new(),
         // What is no object is refused by the schema.
-        Fill::Pod if spec.is_object() && !same(old, spec) => pod(old, spec),
-        Fill::Job => job(live, spec),
-        Fill::Node => {
-            let id = |of: &Value| of["providerID"].as_str().unwrap_or_default().to_owned();
-            let is_changed = !id(old).is_empty() && id(old) != id(spec);
-            let why = "Forbidden: node updates may not change providerID except from \"\" to valid";
-            let told = is_changed.then(|| cause(FORBIDDEN, "spec.providerID", why));
-            told.into_iter().collect()
-        }
+        Fill::Pod if spec.is_object() => pod::faults(&completed(call, live)["spec"], spec),
+        Fill::Job => job::faults(&completed(call, live), spec),
+        Fill::Claim => claim::faults(&completed(call, live), new),
+        Fill::Node => node(old, spec),
+        Fill::Service => service(old, spec).into_iter().collect(),
         _ => Vec::new(),
     }
 }
 
-fn pod(old: &Value, spec: &Value) -> Vec<Cause> {
-    let count = |of: &Value, list: &str| of[list].as_array().map_or(0, Vec::len);
-    for list in ["containers", "initContainers"] {
-        if count(old, list) != count(spec, list) {
-            return vec![cause(FORBIDDEN, format!("spec.{list}"), NO_LIST)];
-        }
+/// Returns a stored object as Go reads it: with the defaults that it did not have when it was
+/// written.
+fn completed(call: &Call<'_>, live: &Value) -> Value {
+    let mut live = live.clone();
+    steps::drop_zeros(call.target, &mut live);
+    if let Some(schema) = call.target.schema() {
+        schema.apply_defaults(&mut live);
     }
-    let mut causes: Vec<Cause> = deadline(old, spec).into_iter().collect();
-    if !tolerates(old, spec) {
-        causes.push(cause(FORBIDDEN, "spec.tolerations", TOLERATED));
+    steps::default(call.target, &mut live);
+    live
+}
+
+/// Checks a node, whose networks and provider are given once.
+fn node(old: &Value, spec: &Value) -> Vec<Cause> {
+    let id = |of: &Value| of["providerID"].as_str().unwrap_or_default().to_owned();
+    let networks = networks(old);
+    let mut causes = Vec::new();
+    if !networks.is_empty() && networks != self::networks(spec) {
+        let why = "Forbidden: node updates may not change podCIDR except from \"\" to valid";
+        causes.push(cause(FORBIDDEN, "spec.podCIDRs", why));
     }
-    let mut munged = spec.clone();
-    for list in ["containers", "initContainers"] {
-        let images = old[list].as_array().into_iter().flatten();
-        let changed = munged.get_mut(list).and_then(Value::as_array_mut);
-        for (container, before) in changed.into_iter().flatten().zip(images) {
-            if container.is_object() {
-                container["image"] = before["image"].clone();
-            }
-        }
-    }
-    let mut open = vec!["activeDeadlineSeconds", "schedulingGates", "tolerations"];
-    if count(old, "schedulingGates") > 0 {
-        open.extend(["nodeSelector", "affinity"]);
-    }
-    let grace = |of: &Value| of["terminationGracePeriodSeconds"].as_i64();
-    if grace(old).is_some_and(|seconds| seconds < 0) && grace(spec) == Some(1) {
-        open.push("terminationGracePeriodSeconds");
-    }
-    for field in open {
-        munged[field] = old[field].clone();
-    }
-    if !same(old, &munged) {
-        causes.push(cause(FORBIDDEN, "spec", FIXED));
+    if !id(old).is_empty() && id(old) != id(spec) {
+        let why = "Forbidden: node updates may not change providerID except from \"\" to valid";
+        causes.push(cause(FORBIDDEN, "spec.providerID", why));
     }
     causes
 }
 
-/// Returns what is wrong with a new deadline: it may only come nearer.
-fn deadline(old: &Value, spec: &Value) -> Option<Cause> {
-    let (before, after) = (
-        old["activeDeadlineSeconds"].as_i64(),
-        spec["activeDeadlineSeconds"].as_i64(),
-    );
-    let why = match (before, after) {
-        (Some(_), None) => "must not update from a positive integer to nil value",
-        (Some(before), Some(after)) if after > before => {
-            "must be less than or equal to previous value"
-        }
-        _ => return None,
-    };
-    let shown = json!(after);
-    let why = format!("Invalid value: {shown}: {why}");
-    Some(cause(INVALID, "spec.activeDeadlineSeconds", why))
-}
-
-/// Returns whether a pod still tolerates what it did.
-fn tolerates(old: &Value, spec: &Value) -> bool {
-    let plain = |toleration: &Value| {
-        let mut plain = toleration.clone();
-        plain["tolerationSeconds"] = Value::Null;
-        plain
-    };
-    let list = |of: &Value| -> Vec<Value> {
-        let all = of["tolerations"].as_array().into_iter().flatten();
-        all.filter(|one| one.is_object()).map(plain).collect()
-    };
-    let now = list(spec);
-    list(old).iter().all(|before| now.contains(before))
-}
-
-/// Checks a Job. One that waits may still be changed.
-fn job(live: &Value, spec: &Value) -> Vec<Cause> {
-    let old = &live["spec"];
-    let has_started = live.pointer("/status/startTime").is_some();
-    if old["suspend"] == true && !has_started {
-        return Vec::new();
-    }
-    let is_elastic = spec["completionMode"] == "Indexed";
-    let fields = ["completions", "template"].into_iter();
-    let fixed = fields.filter(|field| *field != "completions" || !is_elastic);
-    let changed = fixed.filter(|field| !same(&old[*field], &spec[*field]));
-    let told = changed.map(|field| {
-        let why = format!("Invalid value: {}: field is immutable", spec[field]);
-        cause(INVALID, format!("spec.{field}"), why)
-    });
-    told.collect()
-}
-
-/// Returns whether two values are the same for Go: what is empty is absent.
-fn same(a: &Value, b: &Value) -> bool {
-    match (a, b) {
-        (Value::Object(a), Value::Object(b)) => {
-            let of = |map: &serde_json::Map<String, Value>, name: &str| {
-                map.get(name).cloned().unwrap_or_default()
-            };
-            a.keys()
-                .chain(b.keys())
-                .all(|name| match (a.get(name), b.get(name)) {
-                    (Some(a), Some(b)) => same(a, b),
-                    _ => same(&of(a, name), &of(b, name)),
-                })
-        }
-        (Value::Array(a), Value::Array(b)) => {
-            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b))
-        }
-        (a, b) => a == b || (is_empty(a) && is_empty(b)),
+/// Returns the networks of a node's pods. Where its two fields differ, the older one counts.
+fn networks(spec: &Value) -> Vec<&str> {
+    let first = spec["podCIDR"].as_str().filter(|first| !first.is_empty());
+    let all = spec["podCIDRs"].as_array().into_iter().flatten();
+    let all: Vec<&str> = all.filter_map(Value::as_str).collect();
+    match first {
+        Some(first) if all.first() != Some(&first) => vec![first],
+        _ => all,
     }
 }
 
-fn is_empty(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::Array(items) => items.is_empty(),
-        Value::Object(map) => map.values().all(is_empty),
-        _ => false,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// What an update changes.
-    type Change = fn(&mut Value);
-
-    fn fields(old: &Value, change: impl FnOnce(&mut Value)) -> Vec<String> {
-        let mut new = old.clone();
-        change(&mut new);
-        let causes = pod(old, &new).into_iter();
-        causes.map(|cause| cause.field).collect()
-    }
-
-    #[test]
-    fn a_pod_changes_only_in_some_fields() {
-        let toleration = json!({ "key": "a", "tolerationSeconds": 1 });
-        let old = json!({
-            "containers": [{ "name": "c", "image": "i" }], "activeDeadlineSeconds": 5,
-            "tolerations": [toleration], "securityContext": {},
-        });
-        let open: [fn(&mut Value); 6] = [
-            |pod| pod["containers"][0]["image"] = json!("j"),
-            |pod| pod["activeDeadlineSeconds"] = json!(4),
-            |pod| pod["tolerations"][0]["tolerationSeconds"] = json!(9),
-            |pod| {
-                pod["tolerations"]
-                    .as_array_mut()
-                    .unwrap()
-                    .push(json!({ "key": "b" }))
-            },
-            |pod| pod["nodeSelector"] = json!({}),
-            |pod| drop(pod.as_object_mut().unwrap().remove("securityContext")),
-        ];
-        for change in open {
-            assert_eq!(fields(&old, change), [""; 0]);
-        }
-        let closed: [(Change, &str); 5] = [
-            (
-                |pod| pod["containers"][0]["env"] = json!([{ "name": "a" }]),
-                "spec",
-            ),
-            (|pod| pod["nodeName"] = json!("n"), "spec"),
-            (
-                |pod| pod["initContainers"] = json!([{}]),
-                "spec.initContainers",
-            ),
-            (
-                |pod| pod["activeDeadlineSeconds"] = json!(6),
-                "spec.activeDeadlineSeconds",
-            ),
-            (|pod| pod["tolerations"] = json!([]), "spec.tolerations"),
-        ];
-        for (change, field) in closed {
-            assert_eq!(fields(&old, change), [field]);
-        }
-    }
-
-    #[test]
-    fn a_job_that_waits_may_change() {
-        let job_of = |suspended: bool| json!({ "spec": { "suspend": suspended, "completions": 1, "template": { "spec": { "a": 1 } } } });
-        let mut spec = job_of(false)["spec"].take();
-        assert!(job(&job_of(false), &spec).is_empty());
-        spec["template"]["spec"]["a"] = json!(2);
-        spec["completions"] = json!(2);
-        assert_eq!(job(&job_of(false), &spec).len(), 2);
-        assert!(job(&job_of(true), &spec).is_empty());
-    }
+/// Checks a service that stays one for a load balancer: its class does.
+fn service(old: &Value, spec: &Value) -> Option<Cause> {
+    let is_balanced = |spec: &Value| spec["type"] == "LoadBalancer";
+    let (before, after) = (&old["loadBalancerClass"], &spec["loadBalancerClass"]);
+    let changes = is_balanced(old) && is_balanced(spec) && before != after;
+    let why = format!("Invalid value: {after}: may not change once set");
+    changes.then(|| cause(INVALID, "spec.loadBalancerClass", why))
 }

@@ -152,6 +152,7 @@ pub(crate) fn shape(
     merged: bool,
 ) -> Result<Vec<String>, ApiError> {
     let target = call.target;
+    drop_zeros(target, new);
     target.complete(new);
     if let Some(schema) = target.schema() {
         // The result of an apply was checked before and is not pruned again, except for typed
@@ -186,6 +187,14 @@ pub(crate) fn shape(
             }
             Err(refuse::undecodable(target, why))
         }
+    }
+}
+
+/// Drops the zeros of a built-in kind that Go does not tell from fields that are absent.
+pub(super) fn drop_zeros(target: &Target, new: &mut Value) {
+    if let Some(schema) = target.schema().filter(|_| !target.kind.custom) {
+        let (api_version, kind) = (target.api_version(), &target.kind.kind);
+        protobuf::drop_zeros(&api_version, kind, schema.root(), new);
     }
 }
 
@@ -241,6 +250,9 @@ pub(crate) fn prepare(
         return Ok(());
     }
     types::check(call, &schema_faults(call, live, new))?;
+    // The schema may tell the same in other words.
+    causes.extend(meta::check::validate(new, kind.names));
+    causes.extend(rule_faults(call, live, new));
     let name = meta::text(new, "name");
     Err(refuse::invalid(call.target, name, &causes))
 }
@@ -256,14 +268,13 @@ pub(crate) fn check(
     known: &[Cause],
 ) -> Result<Vec<String>, ApiError> {
     causes.extend(meta::check::validate(new, call.target.kind.names));
-    if let Some(root) = call.target.version().definition() {
-        causes.extend(checks::faults(root, old, new));
-    }
+    let is_new = |fault: &Cause| !known.contains(fault);
+    causes.extend(rule_faults(call, old, new).into_iter().filter(is_new));
     let mut faults = schema_faults(call, old, new);
-    faults.retain(|fault| !known.contains(fault));
+    faults.retain(is_new);
     types::check(call, &faults)?;
     causes.extend(faults);
-    let warnings = rule_faults(call, old, new, &mut causes);
+    let warnings = definition_faults(call, old, new, &mut causes);
     if causes.is_empty() {
         Ok(warnings)
     } else {
@@ -273,7 +284,7 @@ pub(crate) fn check(
 
 /// Returns the rules of its kind's schema that an object breaks. In a custom kind, the ones that
 /// the replaced object broke in the same way are left out.
-pub(crate) fn schema_faults(call: &Call<'_>, old: Option<&Value>, object: &Value) -> Vec<Cause> {
+fn schema_faults(call: &Call<'_>, old: Option<&Value>, object: &Value) -> Vec<Cause> {
     let Some(schema) = call.target.schema() else {
         return Vec::new();
     };
@@ -284,8 +295,21 @@ pub(crate) fn schema_faults(call: &Call<'_>, old: Option<&Value>, object: &Value
     faults.into_iter().map(Cause::from).collect()
 }
 
+/// Returns what is wrong with an object of a part of a cluster, whose server accepted it.
+pub(super) fn known_faults(call: &Call<'_>, object: &Value) -> Vec<Cause> {
+    let mut faults = schema_faults(call, None, object);
+    faults.extend(rule_faults(call, None, object));
+    faults
+}
+
+/// Returns what the code of a built-in kind refuses. What is as in `old` is not looked at.
+fn rule_faults(call: &Call<'_>, old: Option<&Value>, object: &Value) -> Vec<Cause> {
+    let root = call.target.version().definition();
+    root.map_or_else(Vec::new, |root| checks::faults(root, old, object))
+}
+
 /// Adds what an object breaks of its definition's rules, and returns warnings.
-fn rule_faults(
+fn definition_faults(
     call: &Call<'_>,
     old: Option<&Value>,
     new: &Value,

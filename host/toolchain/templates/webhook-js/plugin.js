@@ -14,6 +14,7 @@ export const controller = plugin({
   /** One review: reads what would be stored, returns whether it may be. */
   admit({ object }) {
     if (object === null) return allow(); // a deletion
-    return object.spec?.who ? allow() : deny("spec.who must name somebody");
+    const who = object.spec?.who;
+    return typeof who === "string" && who !== "" ? allow() : deny("spec.who must name somebody");
   },
 });

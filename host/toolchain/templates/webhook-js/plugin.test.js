@@ -10,6 +10,7 @@ test("somebody has to be named", async () => {
   for (const [object, message] of [
     [{ spec: { who: "Ada" } }, undefined],
     [{ spec: { who: "" } }, refused],
+    [{ spec: { who: 1 } }, refused],
     [{ spec: {} }, refused],
     [null, undefined],
   ]) {

@@ -18,6 +18,7 @@ export const controller = plugin({
   /** One review: reads what would be stored, returns whether it may be. */
   admit({ object }: Review<__kind__>) {
     if (object === null) return allow(); // a deletion
-    return object.spec?.who ? allow() : deny("spec.who must name somebody");
+    const who = object.spec?.who;
+    return typeof who === "string" && who !== "" ? allow() : deny("spec.who must name somebody");
   },
 });

@@ -12,6 +12,7 @@ use std::sync::LazyLock;
 use serde_json::{Map, Value, json};
 
 use super::table::{definition, is_recursive};
+use crate::node::REPEATABLE;
 
 const QUANTITY: &str = "io.k8s.apimachinery.pkg.api.resource.Quantity";
 const INT_OR_STRING: &str = "io.k8s.apimachinery.pkg.util.intstr.IntOrString";
@@ -66,6 +67,19 @@ pub(crate) const NULLS: [(&str, &[&str]); 14] = [
     ("io.k8s.api.resource.v1.DeviceClaim", &["requests"]),
     ("io.k8s.api.storage.v1.CSINodeDriver", &["topologyKeys"]),
     ("io.k8s.api.storage.v1.CSINodeSpec", &["drivers"]),
+];
+
+/// By definition: the lists in which kube-apiserver does not look for items with the same keys.
+const REPEATABLES: [(&str, &[&str]); 5] = [
+    ("io.k8s.api.core.v1.Container", &["env", "ports"]),
+    ("io.k8s.api.core.v1.EphemeralContainer", &["env", "ports"]),
+    // A node has several addresses of a type.
+    ("io.k8s.api.core.v1.NodeStatus", &["addresses"]),
+    (
+        "io.k8s.api.core.v1.PodSpec",
+        &["hostAliases", "imagePullSecrets"],
+    ),
+    ("io.k8s.api.core.v1.ServiceAccount", &["secrets"]),
 ];
 
 /// The position of a schema within a kind.
@@ -130,6 +144,12 @@ fn named(name: &str, place: Place) -> Value {
     if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
         let required = found.get("required").and_then(Value::as_array);
         set_defaults(name, properties, required, place);
+        let lists = REPEATABLES.iter().filter(|(of, _)| *of == name);
+        for list in lists.flat_map(|(_, lists)| *lists) {
+            if let Some(schema) = properties.get_mut(*list).and_then(Value::as_object_mut) {
+                schema.insert(REPEATABLE.to_owned(), json!(true));
+            }
+        }
     }
     require(name, &mut schema);
     if place.status {

@@ -30,6 +30,7 @@ pub(super) fn check(value: &Value, node: &Node, path: &str, faults: &mut Vec<Fau
         }
         Value::Array(items) => {
             match &node.list_type {
+                _ if node.repeatable => {}
                 ListType::Atomic => {}
                 ListType::Set => duplicates(items, path, faults),
                 ListType::Map(keys) => map_list(items, keys, path, faults),
