@@ -25,6 +25,8 @@ use vmhost_tests::wait::eventually;
 /// 1 while a host leads.
 const LEADS: &str = "leader_election_master_status";
 const ID: &str = "pair";
+/// What a host logs of each controller, and when it acquires the lease.
+const STARTS: &str = "starting workers";
 /// Short, so that a host takes over before a write that it interrupts is given up.
 const SHORT: [&str; 3] = ["3s", "2s", "500ms"];
 /// Short, so that the loss of a leader is noticed soon. No leader loses it because the machine is
@@ -222,6 +224,13 @@ async fn one_works_and_hands_over_when_it_ends(server: &TestServer) -> Result<()
     second.policy.swap(&policy, Way::Rename)?;
     let plugin = [("plugin", "vm-stamp")];
     second.host.until_metric(GENERATION, &plugin, 2.0).await?;
+    let starts = |line: &str| line.contains(STARTS);
+    first.host.wait_for_lines(1, starts).await?;
+    let output = second.host.output();
+    ensure!(
+        !output.iter().any(|line| starts(line)),
+        "a standby starts no workers: {output:?}"
+    );
 
     // The host ends during a write, and finishes the write before it releases the lease.
     let hold = first.proxy.hold(writes);
@@ -243,6 +252,8 @@ async fn one_works_and_hands_over_when_it_ends(server: &TestServer) -> Result<()
     ensure!(given_back.json().pointer("/spec/leaseDurationSeconds") == Some(&Value::from(1)));
 
     second.leads().await?;
+    let starts = |line: &str| starts(line) && !line.contains("acquired");
+    second.host.wait_for_lines(1, starts).await?;
     pair.finishes(3, 21..40).await?;
     let now = pair.lease().await?;
     ensure!(now.holder_identity != before.holder_identity);
