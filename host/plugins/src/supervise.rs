@@ -19,8 +19,7 @@ const LONGEST: Duration = Duration::from_secs(60);
 const SOUND: Duration = Duration::from_secs(600);
 
 /// Runs a task about something until it ends by itself. `begin` makes the task, and is told whether
-/// the one before ended by a panic. The first pause after the sender of `life` is gone is not waited
-/// for.
+/// the one before ended by a panic. The first pause after the sender of `life` is gone is left out.
 pub(crate) async fn supervise<T, F>(
     about: &str,
     life: watch::Receiver<T>,

@@ -1,4 +1,4 @@
-//! The connections of a listener, so that one on which nothing is asked gives its place to a new one.
+//! The connections of a listener, so that one on which nothing is asked gives its place to another.
 //!
 //! Clients are not authenticated: without this, whoever opens enough connections and says nothing
 //! keeps all others out until these end by themselves. This module must not know sockets.
