@@ -79,8 +79,8 @@ fn foreign_origin(uri: &Uri, headers: &HeaderMap) -> Option<String> {
     let host = headers.get(HOST).and_then(|host| host.to_str().ok());
     let named = uri.authority().map(Authority::as_str).or(host);
     let is_own = |origin: &str| {
-        let place = ["http://", "https://"].iter();
-        let place = place.find_map(|scheme| origin.strip_prefix(scheme));
+        let mut schemes = ["http://", "https://"].iter();
+        let place = schemes.find_map(|scheme| origin.strip_prefix(scheme));
         place.is_some_and(|place| named.is_some_and(|named| named.eq_ignore_ascii_case(place)))
     };
     let mut origins = headers.get_all(ORIGIN).iter();
