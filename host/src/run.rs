@@ -155,7 +155,10 @@ async fn load_and_connect(
     };
     // From here on there is no `await`: a caller that cancels always has a manager to shut down.
     let leadership = match election {
-        Some(settings) => lead::stand(connection.leases(), settings, metrics.clone()),
+        Some(settings) => {
+            let (leases, events) = (connection.leases(), connection.events());
+            lead::stand(leases, events, settings, metrics.clone())
+        }
         None => Leadership::alone(),
     };
     let tracer = traces::start(&metrics);

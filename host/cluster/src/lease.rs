@@ -51,6 +51,13 @@ pub struct Lease {
     metadata: Value,
 }
 
+impl Lease {
+    /// The Lease's uid.
+    pub fn uid(&self) -> Option<&str> {
+        self.metadata["uid"].as_str()
+    }
+}
+
 /// Reads and writes Leases, and nothing else. Cheap to clone.
 #[derive(Clone)]
 pub struct Leases(Connection);
@@ -221,6 +228,7 @@ mod tests {
         let lease = lease.unwrap();
         assert_eq!(lease.record.holder_identity, "h");
         assert_eq!(lease.record.lease_transitions, 0, "null is as absent");
+        assert_eq!(lease.uid(), Some("u"));
         let refused = leases.replace(&lease, &record, LIMIT).await;
         assert_eq!(refused.unwrap_err().code(), Some(409));
 

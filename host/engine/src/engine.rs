@@ -83,6 +83,10 @@ impl Engine {
         }
         // Never closed, so that an error cannot be.
         let _turn = self.0.turns.acquire().await.ok();
+        // Another call may have compiled it in the meantime.
+        if let Some(image) = self.look_up(&source, Code::Baseline).await? {
+            return Ok(image);
+        }
         let made = match self.make(&source, Code::Baseline).await {
             // Winch does not support all of WebAssembly. If the component itself is at fault,
             // Cranelift's error says why.
@@ -271,7 +275,8 @@ impl Engine {
 
 /// How many components are compiled at once: more of them share the same processors, and each child
 /// may take a gigabyte. Hundreds of plugins may come at the same time.
-fn at_once() -> usize {
+#[must_use]
+pub fn at_once() -> usize {
     std::thread::available_parallelism()
         .map_or(2, usize::from)
         .max(2)

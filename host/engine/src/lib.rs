@@ -49,7 +49,7 @@ pub use base::{Base, BaseError};
 pub use cache::{CacheError, CacheUse};
 pub use code::Code;
 pub use compiler::{Child, Compiler, as_child};
-pub use engine::{Engine, EngineConfig};
+pub use engine::{Engine, EngineConfig, at_once};
 pub use error::{CallError, EngineError, LoadError, ScriptError};
 pub use facts::{Facts, INTERFACES};
 pub use image::Image;

@@ -11,6 +11,7 @@ use vmhost_runtime::config::terms::Terms;
 use vmhost_runtime::given::RunningPlugin;
 
 use crate::arrival::FirstLook;
+use crate::compilation::Compilation;
 use crate::conditions::{Found, Stop};
 use crate::lane::Lane;
 use crate::names;
@@ -42,6 +43,9 @@ pub(crate) struct Keeper {
     pub(crate) watched: Watched,
     /// The source of what is wanted, and its code.
     pub(crate) lane: Lane,
+    pub(crate) compilation: Compilation,
+    /// Rings when something that concerns the plugin changes.
+    pub(crate) bell: Arc<Notify>,
     /// The revision that was wanted when the last look could tell.
     pub(crate) wants: Option<String>,
     /// The revision that a canary of this host tries.
@@ -95,6 +99,8 @@ pub(crate) async fn keep(
         plugin: None,
         watched: Watched::new(&namespace, bell.clone()),
         lane: Lane::default(),
+        compilation: Compilation::default(),
+        bell: bell.clone(),
         wants: None,
         candidate: None,
         refused: None,

@@ -21,6 +21,7 @@
 
 mod arrival;
 mod availability;
+mod compilation;
 mod conditions;
 mod hosts;
 pub mod images;

@@ -10,48 +10,82 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
+use vmhost_engine::at_once;
 
 use crate::conditions::Stop;
 
-/// The places of each namespace. In each one, a component of up to `--component-limit` is read.
-const EACH: usize = 4;
+/// How many components of one namespace are read at once. Each one has up to `--component-limit`.
+const READ: usize = 4;
+
+/// How many components of one namespace are compiled at once.
+const COMPILED: usize = 1;
 
 /// How long a place is waited for, before the look ends and a later one goes on.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The places, by namespace.
-#[derive(Default)]
-pub(crate) struct Places(Mutex<HashMap<String, Weak<Semaphore>>>);
+/// The places for one purpose.
+pub(crate) struct Places {
+    /// The places of each namespace.
+    each: usize,
+    /// All places.
+    all: Arc<Semaphore>,
+    /// The places by namespace.
+    namespaces: Mutex<HashMap<String, Weak<Semaphore>>>,
+}
 
 /// A place. It is free again when this is dropped.
 pub(crate) struct Place {
-    _permit: OwnedSemaphorePermit,
+    _permits: [OwnedSemaphorePermit; 2],
 }
 
 impl Places {
-    /// Waits for a place of a namespace. The condition of this type says if there is none.
-    pub(crate) async fn take(&self, namespace: &str, kind: &'static str) -> Result<Place, Stop> {
-        let places = self.of(namespace);
-        match timeout(PATIENCE, places.acquire_owned()).await {
-            Ok(Ok(permit)) => Ok(Place { _permit: permit }),
-            // Nobody closes it.
-            Ok(Err(_)) | Err(_) => {
-                let text = format!(
-                    "the components of {EACH} other Plugins in namespace {namespace} are being read \
-                     or compiled, for {PATIENCE:?} by now: this one waits for its turn"
-                );
-                Err(Stop::at(kind, "WaitsForOthers", text))
-            }
+    /// Places for what is read.
+    pub(crate) fn readers() -> Self {
+        Self::new(READ, Semaphore::MAX_PERMITS)
+    }
+
+    /// Places for what is compiled. One compiler is left to plugins that are no objects.
+    pub(crate) fn compilers() -> Self {
+        Self::new(COMPILED, (at_once() - 1).max(1))
+    }
+
+    fn new(each: usize, all: usize) -> Self {
+        Self {
+            each,
+            all: Arc::new(Semaphore::new(all)),
+            namespaces: Mutex::default(),
         }
     }
 
+    /// Waits for a place of a namespace. The condition of this type says if there is none.
+    pub(crate) async fn take(&self, namespace: &str, kind: &'static str) -> Result<Place, Stop> {
+        let (own, all) = (self.of(namespace), self.all.clone());
+        let taking = async move {
+            // Nobody closes them.
+            let own = own.acquire_owned().await.ok()?;
+            let all = all.acquire_owned().await.ok()?;
+            Some(Place {
+                _permits: [own, all],
+            })
+        };
+        let taken = timeout(PATIENCE, taking).await.ok().flatten();
+        taken.ok_or_else(|| {
+            let text = format!(
+                "other components are being read or compiled, {} at a time in namespace \
+                 {namespace}, for {PATIENCE:?} by now: this one waits for its turn",
+                self.each
+            );
+            Stop::at(kind, "WaitsForOthers", text)
+        })
+    }
+
     fn of(&self, namespace: &str) -> Arc<Semaphore> {
-        let mut all = self.0.lock();
+        let mut all = self.namespaces.lock();
         if let Some(places) = all.get(namespace).and_then(Weak::upgrade) {
             return places;
         }
         all.retain(|_, places| places.strong_count() > 0);
-        let places = Arc::new(Semaphore::new(EACH));
+        let places = Arc::new(Semaphore::new(self.each));
         all.insert(namespace.to_owned(), Arc::downgrade(&places));
         places
     }
@@ -63,9 +97,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_namespace_that_is_busy_holds_up_no_other() {
-        let places = Places::default();
+        let places = Places::readers();
         let mut held = Vec::new();
-        for _ in 0..EACH {
+        for _ in 0..READ {
             held.push(places.take("a", "Pulled").await.ok().unwrap());
         }
         let stop = places.take("a", "Pulled").await.err().unwrap();
@@ -76,9 +110,19 @@ mod tests {
         held.clear();
         assert!(places.take("c", "Pulled").await.is_ok());
         assert_eq!(
-            places.0.lock().len(),
+            places.namespaces.lock().len(),
             1,
             "namespaces that rest are forgotten"
         );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn all_namespaces_together_leave_one_compiler() {
+        let places = Places::new(1, 2);
+        let first = places.take("a", "Loaded").await.ok().unwrap();
+        let _second = places.take("b", "Loaded").await.ok().unwrap();
+        assert!(places.take("c", "Loaded").await.is_err());
+        drop(first);
+        assert!(places.take("c", "Loaded").await.is_ok());
     }
 }

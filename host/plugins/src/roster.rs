@@ -18,6 +18,7 @@ use crate::arrival::{Arrival, FirstLook};
 use crate::keeper;
 use crate::object::Plugin;
 use crate::parsed::Parsed;
+use crate::places::Places;
 use crate::shared::{Options, Shared};
 use crate::supervise::supervise;
 use crate::watched::Bell;
@@ -73,7 +74,8 @@ pub fn start(given: Given, connection: &Connection, options: Options) {
         revisions: watch(within("PluginRevision"), &Arc::default()),
         writer: connection.writer(),
         recorder: Recorder::new(events, "vmhost", metrics, config.events),
-        places: Default::default(),
+        readers: Places::readers(),
+        compilers: Places::compilers(),
         parsed: Default::default(),
         owners: Default::default(),
         reported: Default::default(),

@@ -47,8 +47,10 @@ pub(crate) struct Shared {
     pub(crate) revisions: Subscription,
     /// The policies, as they were read last.
     pub(crate) parsed: Mutex<Parsed<Policy>>,
-    /// Where components are read and compiled.
-    pub(crate) places: Places,
+    /// Where components are read.
+    pub(crate) readers: Places,
+    /// Where components are compiled.
+    pub(crate) compilers: Places,
     /// Which object has each plugin's name.
     pub(crate) owners: Mutex<HashMap<String, String>>,
     /// Which object was reported to have each plugin's name.

@@ -19,7 +19,7 @@ const LONGEST: Duration = Duration::from_secs(60);
 const SOUND: Duration = Duration::from_secs(600);
 
 /// Runs a task about something until it ends by itself. `begin` makes the task, and is told whether
-/// the one before ended by a panic. No pause is waited for once the sender of `life` is gone.
+/// the one before ended by a panic. The first pause after the sender of `life` is gone is left out.
 pub(crate) async fn supervise<T, F>(
     about: &str,
     life: watch::Receiver<T>,
@@ -27,7 +27,7 @@ pub(crate) async fn supervise<T, F>(
 ) where
     F: Future<Output = ()>,
 {
-    let (mut pause, mut is_again) = (FIRST, false);
+    let (mut pause, mut is_again, mut has_hurried) = (FIRST, false, false);
     loop {
         let began = Instant::now();
         let task = AssertUnwindSafe(begin(is_again));
@@ -40,7 +40,8 @@ pub(crate) async fn supervise<T, F>(
         tell(about, &*panic, pause);
         tokio::select! {
             () = sleep(pause) => {}
-            () = closed(life.clone()) => {}
+            // Once: what panics while it ends would do so without a pause.
+            () = closed(life.clone()), if !has_hurried => has_hurried = true,
         }
         pause = (pause * 2).min(LONGEST);
         is_again = true;

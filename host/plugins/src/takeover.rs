@@ -9,13 +9,20 @@ impl Keeper {
     /// Takes over what a task left that panicked, and asks first whether it is still granted. A
     /// canary does not go on by itself: its steps would promote it.
     pub(crate) async fn takes_over(&mut self, plugin: &Plugin) {
-        self.plugin = self.shared.taken_by(&self.key);
+        let given = self.shared.given.clone();
+        let uid = &plugin.metadata.uid;
+        // The task before may have taken a name under which somebody else's plugin runs.
+        let taken = self.shared.taken_by(&self.key);
+        self.plugin = taken.filter(|name| given.is_of(name, uid));
         if let Some(name) = &self.plugin
-            && let Err(error) = self.shared.given.abort(name).await
+            && let Err(error) = given.abort(name).await
         {
-            // The task before had taken the name, and installed nothing.
+            // It installed nothing.
             tracing::debug!("Plugin {}: {error}", self.key);
             self.plugin = None;
+        }
+        if self.plugin.is_none() {
+            self.shared.free(&self.key);
         }
         let mut found = Found::default();
         let text =

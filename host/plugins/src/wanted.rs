@@ -4,12 +4,15 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
+use tokio::sync::Notify;
 use tokio::task::spawn_blocking;
 use vmhost_core::chain_line;
 use vmhost_engine::LoadError;
 use vmhost_runtime::config::terms::Terms;
 use vmhost_runtime::deploy::loaded::Loaded;
 
+use crate::compilation::Ended;
 use crate::conditions::{Found, Stop};
 use crate::keeper::Keeper;
 use crate::lane::{Code, Described, Lane, Wanted};
@@ -17,6 +20,7 @@ use crate::object::Plugin;
 use crate::policy::Policy;
 use crate::revision::{self, Revision};
 use crate::settings;
+use crate::shared::Shared;
 use crate::source::{Content, of_image};
 use crate::terms::NAME_RESERVED;
 use crate::verify::{lends_login, reachable, verified};
@@ -101,26 +105,18 @@ impl Keeper {
     }
 
     /// The code of a component, compiled once.
-    async fn code(&self, home: &str, content: &Content, lane: &mut Lane) -> Result<Code, Stop> {
+    async fn code(&mut self, home: &str, content: &Content, lane: &mut Lane) -> Result<Code, Stop> {
         let not_loadable = |why: String| Stop::at("Loaded", "NotLoadable", why);
         if let Some(described) = &lane.described
             && described.digest == content.digest
         {
             return described.loaded.clone().map_err(not_loadable);
         }
-        let _place = self.shared.places.take(home, "Loaded").await?;
-        let loader = &self.shared.given.plugins.loader;
-        let loaded = async {
-            let (image, compile) = loader.compile(content.component.clone()).await?;
-            let plugin = loader.describe(image.clone(), &Terms::default()).await?;
-            Ok::<_, LoadError>(Code {
-                component: plugin.digest().to_owned(),
-                image,
-                compile,
-                description: Arc::new(plugin.description().clone()),
-            })
+        let begin = || {
+            let (shared, bell) = (self.shared.clone(), self.bell.clone());
+            compiled(shared, home.to_owned(), content.component.clone(), bell)
         };
-        let loaded = loaded.await;
+        let loaded = self.compilation.of(&content.digest, begin).await?;
         let may_pass = loaded.as_ref().is_err_and(LoadError::may_pass);
         let loaded = loaded.map_err(|error| chain_line(&error));
         if !may_pass {
@@ -181,4 +177,26 @@ impl Keeper {
             compile: wanted.code.compile,
         })
     }
+}
+
+/// Compiles a component, asks it what it is, and rings the bell.
+async fn compiled(shared: Arc<Shared>, home: String, component: Bytes, bell: Arc<Notify>) -> Ended {
+    let place = shared.compilers.take(&home, "Loaded").await;
+    let loader = &shared.given.plugins.loader;
+    let compiling = async {
+        let (image, compile) = loader.compile(component).await?;
+        let plugin = loader.describe(image.clone(), &Terms::default()).await?;
+        Ok(Code {
+            component: plugin.digest().to_owned(),
+            image,
+            compile,
+            description: Arc::new(plugin.description().clone()),
+        })
+    };
+    let ended = match place {
+        Ok(_place) => Ok(compiling.await),
+        Err(stop) => Err(stop),
+    };
+    bell.notify_one();
+    ended
 }

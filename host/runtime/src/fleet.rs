@@ -82,10 +82,9 @@ pub fn start(plugins: &Arc<Plugins>, home: &Connection, settings: Settings) {
         plugins.metrics.clone(),
         config.events,
     );
-    let fleet = Fleet::new(plugins.clone(), settings, recorder);
-    let home = home.clone();
+    let fleet = Fleet::new(plugins.clone(), home.clone(), settings, recorder);
     plugins.follow(async move {
-        keeper::prepare(&fleet, &home).await;
+        keeper::prepare(&fleet).await;
         let keep = |(found, before): roster::Given| keeper::keep(fleet.clone(), found, before);
         roster::run(looks, bell, keep).await;
     });

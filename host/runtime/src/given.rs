@@ -102,6 +102,12 @@ impl Given {
         Ok(())
     }
 
+    /// Returns whether a plugin was added for this owner.
+    #[must_use]
+    pub fn is_of(&self, plugin: &str, owner: &str) -> bool {
+        self.plugins.loader.history.is_of(plugin, owner)
+    }
+
     /// Reports missing rights in the background, and asks for them again later.
     fn report_rights(&self, slot: &Arc<Slot>) {
         let (plugins, generation) = (&self.plugins, slot.current());

@@ -38,13 +38,14 @@ mod leadership;
 mod settings;
 mod stand;
 mod standing;
+mod told;
 
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
-use vmhost_cluster::{Leases, WRITE_TIMEOUT};
+use vmhost_cluster::{Events, Leases, Recorder, WRITE_TIMEOUT};
 
 use crate::observe::metrics::Metrics;
 use leadership::Election;
@@ -59,8 +60,13 @@ use stand::Stand;
 use standing::Standing;
 
 /// Takes part in the election from now on, with a task on the current runtime. Guests must never
-/// run on that runtime.
-pub fn stand(leases: Leases, settings: Settings, metrics: Arc<Metrics>) -> Arc<Leadership> {
+/// run on that runtime. Events tell when this host begins and stops to lead.
+pub fn stand(
+    leases: Leases,
+    events: Events,
+    settings: Settings,
+    metrics: Arc<Metrics>,
+) -> Arc<Leadership> {
     let margin = settings.terms.lease - settings.terms.renew;
     if margin <= WRITE_TIMEOUT {
         tracing::warn!(
@@ -71,7 +77,10 @@ pub fn stand(leases: Leases, settings: Settings, metrics: Arc<Metrics>) -> Arc<L
     }
     let standing = watch::Sender::new(Standing::default());
     let stop = CancellationToken::new();
-    let stand = Stand::new(leases, settings, metrics, standing.clone(), stop.clone());
+    // One or two Events in a term need no limit.
+    let recorder = Recorder::new(events, "vmhost", metrics.clone(), None);
+    let (sender, end) = (standing.clone(), stop.clone());
+    let stand = Stand::new(leases, recorder, settings, metrics, sender, end);
     let task = Mutex::new(Some(tokio::spawn(stand.run())));
     Leadership::of(Election {
         standing,

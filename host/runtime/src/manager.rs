@@ -1,7 +1,8 @@
 //! The wiring of a host, and the order of its shutdown: no new keys, then calls and writes, then
 //! the lease, then Events.
 //!
-//! Workers start when a controller's stores are ready. A worker that panics is restarted.
+//! Workers start when a controller's stores are ready. Those of a standby wait until it leads, and
+//! only then the log says that they start. A worker that panics is restarted.
 //!
 //! There are two runtimes: watches, probes and writes run on one, guests on the other. A guest that
 //! spins on every core cannot delay a watch. This module must not know the command line.
@@ -35,6 +36,7 @@ use crate::observe::{sample, warn};
 use crate::rights::wait::Rights;
 use crate::shadow::order::Shadows;
 use crate::site::sites::Sites;
+use crate::turn::STANDBY_STEP;
 use crate::turn::effects::Effects;
 use crate::turn::effects::reach::Clusters;
 use crate::turn::effects::writes::FencedWriter;
@@ -306,11 +308,14 @@ impl Workers {
         let Some(Tools { effects, rights }) = self.tools(controller) else {
             return;
         };
-        tracing::info!(
-            controller = &*controller.label,
-            workers = controller.workers,
-            "starting workers"
-        );
+        match self.leadership.is_leading() {
+            true => tell_of_start(controller),
+            false => {
+                let of = (slot.clone(), controller.clone());
+                self.tasks
+                    .spawn(tell_once_leading(of, self.leadership.clone()));
+            }
+        }
         let worker = Worker {
             slot: slot.clone(),
             controller: controller.clone(),
@@ -346,6 +351,37 @@ impl Workers {
             async move { member.run(task).await }
         };
         self.tasks.spawn_on(supervise(label, work), &self.guests);
+    }
+}
+
+/// Logs that the workers of a controller start.
+fn tell_of_start(controller: &Controller) {
+    tracing::info!(
+        controller = &*controller.label,
+        workers = controller.workers,
+        "starting workers"
+    );
+}
+
+/// Logs that the workers of a controller start, when this host leads and still has the controller:
+/// those of a standby only wait.
+async fn tell_once_leading(
+    (slot, controller): (Arc<Slot>, Arc<Controller>),
+    leadership: Arc<Leadership>,
+) {
+    let is_ours = || slot.current().sources(&controller).is_some();
+    while tokio::time::timeout(STANDBY_STEP, leadership.leads())
+        .await
+        .is_err()
+    {
+        // A swap may have replaced the controller meanwhile, or its cluster was left.
+        if !is_ours() {
+            return;
+        }
+    }
+    // The host may be ending instead.
+    if leadership.is_leading() && is_ours() {
+        tell_of_start(&controller);
     }
 }
 

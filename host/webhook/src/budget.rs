@@ -1,9 +1,11 @@
 //! The memory for the bodies of requests, and the time in which a body has to arrive.
 //!
 //! Clients are not authenticated: anybody who reaches the port may announce a body and not send it.
-//! So a request first takes room for the [`BEGINNING`] of its body, and room for all of it once
-//! that has arrived. Most reviews end within their beginning, and wait for no large one. Room for
-//! all of it is taken in one step, so that two requests never wait for each other.
+//! So a request holds nothing until something of its body has come. It then takes room for the
+//! [`BEGINNING`], and room for all of the body once that has arrived. Most reviews end within their
+//! beginning, and wait for no large one. Room for all of it is taken in one step, so that two
+//! requests never wait for each other. What has come of a body that waits for room is not in that
+//! room: so only [`WAITING`] bodies may wait.
 //!
 //! This module must not know what a body holds.
 
@@ -18,6 +20,8 @@ use tokio::time::{Instant, timeout_at};
 
 /// How much of a body is read before there is room for all of it.
 pub(crate) const BEGINNING: usize = 64 << 10;
+/// How many requests may wait for room.
+const WAITING: usize = 512;
 /// How long a client may take to send a body.
 const ARRIVAL: Duration = Duration::from_secs(5);
 /// How many bytes it must send in each second that it takes longer.
@@ -33,6 +37,8 @@ pub(crate) struct Budget {
     beginnings: Semaphore,
     /// For longer bodies, in KiB.
     whole: Semaphore,
+    /// For requests that wait for one of these.
+    waiting: Semaphore,
 }
 
 /// Why a body was not read.
@@ -58,6 +64,7 @@ impl Budget {
             beginnings: Semaphore::new(beginnings / 1024),
             // Each body takes one KiB more than it may need.
             whole: Semaphore::new(whole / 1024 + whole.div_ceil(most)),
+            waiting: Semaphore::new(WAITING),
         }
     }
 
@@ -79,15 +86,18 @@ impl Budget {
             },
         };
         let beginning = length.min(BEGINNING);
-        let room = take(&self.beginnings, beginning, deadline).await?;
         let mut read = BytesMut::new();
-        let arrival = deadline.min(Instant::now() + ARRIVAL);
-        let has_ended = append(&mut body, &mut read, (beginning, length), arrival).await?;
+        let soon = || deadline.min(Instant::now() + ARRIVAL);
+        let mut has_ended = append(&mut body, &mut read, (1, length), soon()).await?;
+        let room = self.take(&self.beginnings, beginning, deadline).await?;
+        if !has_ended && (read.len() < beginning || beginning == length) {
+            has_ended = append(&mut body, &mut read, (beginning, length), soon()).await?;
+        }
         if has_ended && read.len() <= beginning {
             return Ok((read.freeze(), room));
         }
         drop(room);
-        let room = take(&self.whole, length, deadline).await?;
+        let room = self.take(&self.whole, length, deadline).await?;
         if !has_ended {
             read.reserve(length - read.len());
             let longest = ARRIVAL + Duration::from_secs((length / RATE) as u64);
@@ -96,18 +106,24 @@ impl Budget {
         }
         Ok((read.freeze(), room))
     }
-}
 
-async fn take(
-    room: &Semaphore,
-    bytes: usize,
-    deadline: Instant,
-) -> Result<SemaphorePermit<'_>, Unread> {
-    let kib = u32::try_from(bytes / 1024 + 1).map_err(|_| Unread::TooLarge(bytes))?;
-    match timeout_at(deadline, room.acquire_many(kib)).await {
-        Ok(Ok(room)) => Ok(room),
-        // It is never closed.
-        Ok(Err(_)) | Err(_) => Err(Unread::NoRoom),
+    /// Takes room for bytes, and waits for it until the deadline.
+    async fn take<'a>(
+        &self,
+        room: &'a Semaphore,
+        bytes: usize,
+        deadline: Instant,
+    ) -> Result<SemaphorePermit<'a>, Unread> {
+        let kib = u32::try_from(bytes / 1024 + 1).map_err(|_| Unread::TooLarge(bytes))?;
+        if let Ok(room) = room.try_acquire_many(kib) {
+            return Ok(room);
+        }
+        let _waits = self.waiting.try_acquire().map_err(|_| Unread::NoRoom)?;
+        match timeout_at(deadline, room.acquire_many(kib)).await {
+            Ok(Ok(room)) => Ok(room),
+            // It is never closed.
+            Ok(Err(_)) | Err(_) => Err(Unread::NoRoom),
+        }
     }
 }
 

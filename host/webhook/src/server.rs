@@ -13,40 +13,28 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::accept::{CONNECTIONS, Ends, HANDSHAKE, HEAD, accept};
 use crate::certificates::shown::{self, Shown};
 use crate::desk::Desk;
 use crate::error::Error;
 use crate::metrics::Metrics;
 use crate::policy::Policy;
+use crate::silence::Requests;
 
-mod crowd;
-mod silence;
-
-use crowd::{Crowd, Guest};
-
-/// How many connections are served at once. For a further one, that on which nothing was asked for
-/// longest ends; if all are busy, it waits.
-const CONNECTIONS: usize = 1000;
+/// The listener's name in logs.
+const NAME: &str = "webhooks";
 /// The maximum number of requests on one HTTP/2 connection.
 const STREAMS: u32 = 250;
-/// How long a client may take for its handshake.
-const HANDSHAKE: Duration = Duration::from_secs(10);
-/// How long a client may take for a request's head, and stay silent between two requests: longer
-/// than the 90 s for which the API server keeps a connection, so that it closes first.
-const HEAD: Duration = Duration::from_secs(120);
 /// How often a silent HTTP/2 connection is asked whether it lives.
 const PING: Duration = Duration::from_secs(30);
 /// How long the host serves on after it was told to end: until the API server no longer connects to
 /// a host that is not ready.
 pub const SERVE_ON: Duration = Duration::from_secs(5);
-/// Pause after a connection could not be accepted, or found no place.
-const PAUSE: Duration = Duration::from_millis(100);
 
 /// A running server. Dropping it drops its connections.
 pub struct Server {
@@ -60,10 +48,8 @@ pub struct Server {
 struct Signals {
     /// Answers ask the client to close its connection.
     leaving: CancellationToken,
-    /// No connection is accepted, and connections end after their answers.
-    stop: CancellationToken,
-    /// Connections are dropped.
-    kill: CancellationToken,
+    /// The other two.
+    ends: Ends,
 }
 
 /// What every connection needs.
@@ -107,7 +93,7 @@ impl Server {
         Ok(Server {
             address,
             signals,
-            accepting: Some(tokio::spawn(accept(listener, door, places))),
+            accepting: Some(tokio::spawn(serve_all(listener, door, places))),
         })
     }
 
@@ -124,12 +110,12 @@ impl Server {
     pub async fn stop(mut self, serve_on: Duration, drain: Duration) {
         self.signals.leaving.cancel();
         tokio::time::sleep(serve_on).await;
-        self.signals.stop.cancel();
+        self.signals.ends.stop.cancel();
         let Some(mut accepting) = self.accepting.take() else {
             return;
         };
         if tokio::time::timeout(drain, &mut accepting).await.is_err() {
-            self.signals.kill.cancel();
+            self.signals.ends.kill.cancel();
             let _ = accepting.await;
         }
     }
@@ -137,60 +123,22 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.signals.kill.cancel();
+        self.signals.ends.kill.cancel();
     }
 }
 
-/// Accepts connections until stopped, then waits for the last one; or until killed, then drops all.
-async fn accept(listener: TcpListener, door: Door, places: usize) {
-    let Signals { stop, kill, .. } = door.signals.clone();
-    let (places, crowd) = (Arc::new(Semaphore::new(places)), Crowd::default());
-    let mut connections = JoinSet::new();
-    // The connection that waits for a place.
-    let mut waiting: Option<TcpStream> = None;
-    loop {
-        tokio::select! {
-            () = kill.cancelled() => break,
-            () = stop.cancelled() => break,
-            Some(_) = connections.join_next(), if !connections.is_empty() => {}
-            accepted = listener.accept(), if waiting.is_none() => match accepted {
-                Ok((stream, _)) => {
-                    waiting = Some(stream);
-                    if places.available_permits() == 0 {
-                        crowd.make_room();
-                    }
-                }
-                // Most likely out of file descriptors: other connections may end in the meantime.
-                Err(error) => {
-                    tracing::warn!(%error, "webhooks: cannot accept a connection; retrying in {PAUSE:?}");
-                    tokio::time::sleep(PAUSE).await;
-                }
-            },
-            // All were busy before.
-            () = tokio::time::sleep(PAUSE), if waiting.is_some() => crowd.make_room(),
-            // It is never closed.
-            Ok(place) = places.clone().acquire_owned(), if waiting.is_some() => {
-                if let Some(stream) = waiting.take() {
-                    let (door, guest) = (door.clone(), crowd.enter());
-                    connections.spawn(async move {
-                        let leave = guest.leave.clone();
-                        leave.run_until_cancelled(serve(stream, door, &guest)).await;
-                        drop((guest, place));
-                    });
-                }
-            }
-        }
-    }
-    drop(listener);
-    tokio::select! {
-        () = kill.cancelled() => connections.shutdown().await,
-        () = async { while connections.join_next().await.is_some() {} } => {}
-    }
-    door.streams.close();
-    door.streams.wait().await;
+/// Serves until stopped or killed, and waits for what HTTP/2 connections have begun.
+async fn serve_all(listener: TcpListener, door: Door, places: usize) {
+    let (ends, streams) = (door.signals.ends.clone(), door.streams.clone());
+    accept(NAME, listener, places, ends, move |stream, requests| {
+        serve(stream, door.clone(), requests)
+    })
+    .await;
+    streams.close();
+    streams.wait().await;
 }
 
-async fn serve(stream: TcpStream, door: Door, guest: &Guest) {
+async fn serve(stream: TcpStream, door: Door, requests: Requests) {
     let _ = stream.set_nodelay(true);
     let stream = match tokio::time::timeout(HANDSHAKE, door.tls.accept(stream)).await {
         Ok(Ok(stream)) => stream,
@@ -199,7 +147,7 @@ async fn serve(stream: TcpStream, door: Door, guest: &Guest) {
     };
     let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2".as_slice());
     let tasks = Tasks {
-        kill: door.signals.kill.clone(),
+        kill: door.signals.ends.kill.clone(),
         streams: door.streams.clone(),
     };
     // The version is known, so that a client that sends nothing runs into the limit for the head.
@@ -216,9 +164,8 @@ async fn serve(stream: TcpStream, door: Door, guest: &Guest) {
         .timer(TokioTimer::new())
         .keep_alive_interval(PING)
         .max_concurrent_streams(STREAMS);
-    let Signals { leaving, stop, .. } = door.signals;
+    let Signals { leaving, ends } = door.signals;
     let desk = door.desk;
-    let requests = guest.requests.clone();
     let counted = requests.clone();
     let service = service_fn(move |request: Request<Incoming>| {
         let (desk, leaving) = (desk.clone(), leaving.clone());
@@ -238,7 +185,7 @@ async fn serve(stream: TcpStream, door: Door, guest: &Guest) {
     tokio::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
-        () = stop.cancelled() => {
+        () = ends.stop.cancelled() => {
             connection.as_mut().graceful_shutdown();
             connection.await
         }

@@ -1,9 +1,14 @@
 //! Tests what the admin address serves to the page and to other tools: keys in pages, and the
-//! page's own headers.
+//! page's own headers; and how many connections it, metrics and probes serve.
+
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
+use tokio::io::AsyncReadExt;
+use tokio::time::timeout;
 use vmhost_runtime::journal::story::Story;
+use vmhost_runtime::observe::admin::STATE_PATH;
 use vmhost_runtime::observe::admin::keys::{KeyList, ListedKey};
 use vmhost_runtime::observe::admin::state::HostState;
 use vmhost_tests::both_servers;
@@ -12,6 +17,9 @@ use vmhost_tests::net;
 use vmhost_tests::obey::{Obey, complete};
 use vmhost_tests::server::TestServer;
 use vmhost_tests::wait::eventually;
+
+/// How many connections an address serves at once.
+const CONNECTIONS: usize = 1000;
 
 /// Returns one page of keys.
 async fn page(host: &Host, query: &str) -> Result<KeyList> {
@@ -42,6 +50,30 @@ async fn pages(host: &Host, query: &str, limit: usize) -> Result<Vec<ListedKey>>
 
 fn names(keys: &[ListedKey]) -> Vec<&str> {
     keys.iter().map(|key| key.key.as_str()).collect()
+}
+
+both_servers!(clients_that_say_nothing_keep_nobody_out);
+async fn clients_that_say_nothing_keep_nobody_out(server: &TestServer) -> Result<()> {
+    let obey = Obey::start(server, &server.kubeconfig()).await?;
+    for (address, path) in [
+        (obey.host.metrics_addr(), "/metrics"),
+        (obey.host.probes_addr(), "/healthz"),
+        (obey.host.admin_addr(), STATE_PATH),
+    ] {
+        let mut silent = Vec::new();
+        for _ in 0..CONNECTIONS {
+            silent.push(net::connect(address).await?);
+        }
+        let (code, text) = net::get(address, path).await?;
+        ensure!(code == 200, "{path} answers {code}: {text}");
+        // It would end by itself after two minutes.
+        let first = &mut silent[0];
+        let ended = timeout(Duration::from_secs(60), first.read(&mut [0])).await;
+        let said = ended.with_context(|| format!("{path}: the first connection stays"))?;
+        // The end may be a reset.
+        ensure!(said.unwrap_or_default() == 0, "{path}: it says something");
+    }
+    Ok(())
 }
 
 both_servers!(keys_with_trouble_are_listed_in_pages);

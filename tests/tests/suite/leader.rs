@@ -1,14 +1,16 @@
 //! Leader election: only one of several hosts works, and none writes without the lease, however it
 //! lost it.
 
+use std::collections::BTreeSet;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use kube::Api;
-use kube::api::PostParams;
+use kube::api::{ListParams, PostParams};
 use serde_json::{Value, json};
 use vmhost_tests::both_servers;
 use vmhost_tests::expect::GENERATION;
@@ -25,6 +27,8 @@ use vmhost_tests::wait::eventually;
 /// 1 while a host leads.
 const LEADS: &str = "leader_election_master_status";
 const ID: &str = "pair";
+/// What a host logs of each controller, and when it acquires the lease.
+const STARTS: &str = "starting workers";
 /// Short, so that a host takes over before a write that it interrupts is given up.
 const SHORT: [&str; 3] = ["3s", "2s", "500ms"];
 /// Short, so that the loss of a leader is noticed soon. No leader loses it because the machine is
@@ -100,6 +104,26 @@ impl<'a> Pair<'a> {
     async fn lease(&self) -> Result<LeaseSpec> {
         let lease = self.leases.get(ID).await.context("reading the Lease")?;
         lease.spec.context("the Lease has a spec")
+    }
+
+    /// Waits until Events about the Lease have told all of this.
+    async fn until_told(&self, notes: &[String]) -> Result<()> {
+        let events: Api<Event> = Api::namespaced(self.server.client().await?, self.vms.namespace());
+        eventually("Events tell who leads", async || {
+            let all = events.list(&ListParams::default()).await?;
+            let about = all.items.into_iter().filter(|event| {
+                let of = event.regarding.clone().unwrap_or_default();
+                of.kind.as_deref() == Some("Lease")
+                    && of.name.as_deref() == Some(ID)
+                    && of.uid.is_some()
+                    && event.reason.as_deref() == Some("LeaderElection")
+                    && event.type_.as_deref() == Some("Normal")
+            });
+            let told: BTreeSet<String> = about.filter_map(|event| event.note).collect();
+            ensure!(notes.iter().all(|note| told.contains(note)), "{told:?}");
+            Ok(Some(()))
+        })
+        .await
     }
 
     async fn until_held_by_another(&self, before: &LeaseSpec) -> Result<LeaseSpec> {
@@ -222,6 +246,13 @@ async fn one_works_and_hands_over_when_it_ends(server: &TestServer) -> Result<()
     second.policy.swap(&policy, Way::Rename)?;
     let plugin = [("plugin", "vm-stamp")];
     second.host.until_metric(GENERATION, &plugin, 2.0).await?;
+    let starts = |line: &str| line.contains(STARTS);
+    first.host.wait_for_lines(1, starts).await?;
+    let output = second.host.output();
+    ensure!(
+        !output.iter().any(|line| starts(line)),
+        "a standby starts no workers: {output:?}"
+    );
 
     // The host ends during a write, and finishes the write before it releases the lease.
     let hold = first.proxy.hold(writes);
@@ -243,6 +274,8 @@ async fn one_works_and_hands_over_when_it_ends(server: &TestServer) -> Result<()
     ensure!(given_back.json().pointer("/spec/leaseDurationSeconds") == Some(&Value::from(1)));
 
     second.leads().await?;
+    let starts = |line: &str| starts(line) && !line.contains("acquired");
+    second.host.wait_for_lines(1, starts).await?;
     pair.finishes(3, 21..40).await?;
     let now = pair.lease().await?;
     ensure!(now.holder_identity != before.holder_identity);
@@ -252,7 +285,14 @@ async fn one_works_and_hands_over_when_it_ends(server: &TestServer) -> Result<()
     );
     let vm = pair.vms.get(&Vms::name(20)).await?.context("it is there")?;
     ensure!(finished(&vm, 1), "{vm:?}");
-    Ok(())
+    let holder = |spec: &LeaseSpec| spec.holder_identity.clone().unwrap_or_default();
+    let (ended, leads) = (holder(&before), holder(&now));
+    pair.until_told(&[
+        format!("{ended} became leader"),
+        format!("{ended} stopped leading"),
+        format!("{leads} became leader"),
+    ])
+    .await
 }
 
 both_servers!(a_standby_keeps_no_changes_to_map);

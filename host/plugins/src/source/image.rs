@@ -43,7 +43,7 @@ impl Known {
             return Ok(content);
         }
         let _place = shared
-            .places
+            .readers
             .take(&plugin.metadata.namespace, "Pulled")
             .await?;
         let read = images.pull(&image, &digest).await;

@@ -65,6 +65,8 @@ struct Past {
     shelf: Vec<Arc<Plugin>>,
     /// The refused version that the log has named since it was rolled back.
     told: Option<String>,
+    /// The last candidate that was kept after its canary was aborted.
+    aborted: Option<String>,
 }
 
 /// A version that ran before.
@@ -93,6 +95,13 @@ impl History {
         self.owners
             .lock()
             .insert(plugin.to_owned(), owner.to_owned());
+    }
+
+    /// Returns whether this owner was the last one to whom the plugin of this name was said to
+    /// belong.
+    pub(crate) fn is_of(&self, plugin: &str, owner: &str) -> bool {
+        let owners = self.owners.lock();
+        owners.get(plugin).is_some_and(|last| last == owner)
     }
 
     /// The name of a plugin's place among the histories.
@@ -134,6 +143,16 @@ impl History {
 
     /// Keeps the bytes of a version that is about to run. Writes files.
     pub(crate) fn keep(&self, plugin: &Plugin, bytes: &[u8]) {
+        self.keep_as(plugin, bytes, false);
+    }
+
+    /// Keeps the bytes of a candidate whose canary was aborted, until another one is or another
+    /// version runs. Writes files.
+    pub(crate) fn keep_aborted(&self, plugin: &Plugin, bytes: &[u8]) {
+        self.keep_as(plugin, bytes, true);
+    }
+
+    fn keep_as(&self, plugin: &Plugin, bytes: &[u8], is_aborted: bool) {
         let name = &plugin.description().name;
         // If a plugin is a script, its component is only the interpreter. If a version was kept in
         // memory, its bytes may be unknown.
@@ -144,6 +163,7 @@ impl History {
             return;
         };
         let mut past = past.lock();
+        past.abort(plugin.digest(), is_aborted);
         let Some(folder) = &past.folder else {
             let components = &mut past.components;
             components.insert(plugin.digest().to_owned(), bytes.to_vec());

@@ -9,6 +9,7 @@
 //! ```
 //! It must not know where kubeconfigs come from.
 
+use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -65,12 +66,10 @@ struct Engaged {
 
 /// Prepares for members: the stores of the host's own cluster are filled first, for a while, and it
 /// is found out which cluster that is.
-pub(super) async fn prepare(fleet: &Fleet, home: &Connection) {
+pub(super) async fn prepare(fleet: &Fleet) {
     let _ = timeout(HOME_FIRST, fleet.plugins.filled_at_home()).await;
-    // A home that cannot be asked now is not known as such; its stores tell what is wrong.
-    if let Ok(identity) = identify(home).await {
-        let _ = fleet.home.set(identity);
-    }
+    // A home that cannot be asked now is asked again before a cluster is engaged.
+    fleet.know_home().await;
 }
 
 /// Keeps a cluster until nobody finds it any more. `before` ends when a cluster of the same name
@@ -107,6 +106,7 @@ pub(super) async fn keep(
                 break;
             },
             () = sleep(pause) => {}
+            () = keeper.is_asked() => {}
         }
     }
     keeper.leave();
@@ -114,13 +114,21 @@ pub(super) async fn keep(
 }
 
 impl Keeper {
+    /// Waits until a turn asks for a look, because the cluster did not answer it.
+    async fn is_asked(&self) {
+        match &self.engaged {
+            Some(engaged) => engaged.site.member.asks().await,
+            None => pending().await,
+        }
+    }
+
     /// Looks at the cluster once, and reports what it finds. Returns the pause until the next look.
     async fn look(&mut self, wanted: &Found) -> Duration {
         match self.follow(wanted).await {
             Ok(about) => {
                 self.pause = FIRST;
                 if let Some(engaged) = &self.engaged {
-                    engaged.site.member.answers(true);
+                    engaged.site.member.answers();
                 }
                 self.fleet.reporter.works(wanted, &about);
                 spread(LOOK)
@@ -189,6 +197,7 @@ impl Keeper {
         }
         check(&connection).await?;
         let identity = identify(&connection).await?;
+        self.fleet.know_home().await;
         self.claim(&identity, wanted)?;
         if let Some(engaged) = &self.engaged {
             engaged.site.member.doubt(engaged.identity != identity);

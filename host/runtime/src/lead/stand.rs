@@ -1,19 +1,20 @@
 //! The election task: sends the elector's requests, waits, and publishes whether this host leads.
 //!
-//! It owns pauses, timeouts, log lines and metrics. It must not decide which host leads.
+//! It owns pauses, timeouts, log lines, Events and metrics. It must not decide which host leads.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
-use vmhost_cluster::{Error, Lease, Leases};
+use vmhost_cluster::{Error, Lease, Leases, Recorder};
 
 use super::elector::{Answer, Ask, Elector, Moment};
 use super::settings::{JITTER, Settings};
 use super::standing::{Ended, Standing};
+use super::told::Told;
 use crate::observe::metrics::Metrics;
-use vmhost_core::chain;
+use vmhost_core::{ObjectName, chain};
 
 /// The longest timeout of one lease request, whatever the flags say.
 const LONGEST_REQUEST: Duration = Duration::from_secs(5);
@@ -26,6 +27,7 @@ pub(super) struct Stand {
     metrics: Arc<Metrics>,
     standing: watch::Sender<Standing>,
     stop: CancellationToken,
+    told: Told,
     elector: Elector<Lease>,
     /// Whether this host leads, as last logged and set in the metric.
     leading: bool,
@@ -37,6 +39,7 @@ pub(super) struct Stand {
 impl Stand {
     pub(super) fn new(
         leases: Leases,
+        recorder: Recorder,
         settings: Settings,
         metrics: Arc<Metrics>,
         standing: watch::Sender<Standing>,
@@ -47,7 +50,9 @@ impl Stand {
             .namespace
             .clone()
             .unwrap_or_else(|| leases.default_namespace().to_owned());
+        let lease = ObjectName::new(Some(&namespace), &settings.id);
         Self {
+            told: Told::new(recorder, lease, &identity),
             elector: Elector::new(identity.clone(), settings.terms),
             leases,
             settings,
@@ -85,8 +90,11 @@ impl Stand {
             }
         }
         // The lease is not lost: the host is ending.
-        self.leading = false;
+        let led = std::mem::replace(&mut self.leading, false);
         self.gauge(false);
+        if led {
+            self.told.tell(false);
+        }
         if self.standing.borrow().ended == Some(Ended::GiveBack)
             && let Some(first) = self.elector.give_back(Moment::now())
         {
@@ -94,6 +102,9 @@ impl Stand {
             if self.failure.is_none() {
                 tracing::info!("released the leader lease {}", self.name());
             }
+        }
+        if led && self.failure.is_none() {
+            self.told.flush().await;
         }
     }
 
@@ -112,6 +123,9 @@ impl Stand {
             );
             let answer = self.looking(sending).await;
             let answer = self.note(answer);
+            if let Answer::Found(_, lease) | Answer::Written(lease) = &answer {
+                self.told.saw(lease.uid());
+            }
             next = self.elector.answered(sent, Moment::now(), answer);
             self.publish();
         }
@@ -135,8 +149,8 @@ impl Stand {
         }
     }
 
-    /// Publishes whether this host leads, for waiting tasks and in the log. Writes check the clock
-    /// as well.
+    /// Publishes whether this host leads, for waiting tasks, in the log and in an Event. Writes
+    /// check the clock as well.
     fn publish(&mut self) {
         let until = self.elector.leads_until();
         self.standing.send_if_modified(|standing| {
@@ -150,6 +164,7 @@ impl Stand {
         if leads != self.leading {
             self.leading = leads;
             self.gauge(leads);
+            self.told.tell(leads);
             if leads {
                 tracing::info!(
                     identity = self.identity,

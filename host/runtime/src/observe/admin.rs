@@ -2,7 +2,6 @@
 //! This module owns the listeners. It must not know what a turn does, or how an order is carried
 //! out.
 
-use std::fmt::Debug;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
@@ -13,9 +12,8 @@ use axum::http::header;
 use axum::middleware::from_fn_with_state;
 use axum::response::IntoResponse;
 use axum::routing::get;
-use axum::serve::Listener;
 use vmhost_cluster::CallerReviews;
-use vmhost_webhook::Https;
+use vmhost_webhook::{Https, Limited, TowerToHyperService};
 
 use crate::deploy::plugins::Plugins;
 use crate::journal::watch::Warnings;
@@ -38,7 +36,6 @@ mod reviewed;
 mod room;
 mod routes;
 pub(crate) mod running;
-mod secure;
 pub(crate) mod shadowed;
 pub(crate) mod snapshot;
 pub mod state;
@@ -51,7 +48,6 @@ use access::Door;
 use callers::Callers;
 use orders::desk::Desk;
 pub use questions::STATE_PATH;
-use secure::Secure;
 use token::Token;
 
 /// The addresses on which a host listens. The addresses of a list are tried in order. `None`
@@ -149,15 +145,11 @@ impl Admin {
         if let Some(listener) = self.metrics {
             let router = Router::new().route("/metrics", get(render));
             let router = behind(router.with_state(metrics), &self.callers, None);
-            let listener = listening(listener)?;
-            match self.https {
-                None => spawn(listener, router),
-                Some(https) => spawn(Secure::of(listener, https)?, router),
-            }
+            spawn("metrics", listener, self.https, router)?;
         }
         if let Some(listener) = self.probes {
             let router = health::router(Arc::downgrade(plugins));
-            spawn(listening(listener)?, router);
+            spawn("health probes", listener, None, router)?;
         }
         if let Some(listener) = self.admin {
             let bound = listener.local_addr()?.ip();
@@ -175,11 +167,7 @@ impl Admin {
             let router = routes.merge(orders::router(desk, self.token));
             let router = behind(router, &self.callers, self.token);
             let guarded = router.layer(from_fn_with_state(bound, guard::check));
-            let listener = listening(listener)?;
-            match self.admin_https {
-                None => spawn(listener, guarded),
-                Some(https) => spawn(Secure::of(listener, https)?, guarded),
-            }
+            spawn("admin address", listener, self.admin_https, guarded)?;
         }
         Ok(())
     }
@@ -255,20 +243,18 @@ fn bind(flag: &str, addresses: Option<Vec<SocketAddr>>) -> Result<Option<TcpList
     Ok(Some(listener))
 }
 
-fn listening(listener: TcpListener) -> Result<tokio::net::TcpListener> {
-    Ok(tokio::net::TcpListener::from_std(listener)?)
-}
-
-fn spawn<L>(listener: L, router: Router)
-where
-    L: Listener,
-    L::Addr: Debug,
-{
-    tokio::spawn(async move {
-        if let Err(error) = axum::serve(listener, router).await {
-            tracing::error!("an admin endpoint stopped: {error}");
-        }
-    });
+/// Serves on a listener until the process ends, over TLS with `https`. Its connections are limited:
+/// any client in the network of a cluster's pods may open thousands.
+fn spawn(
+    name: &'static str,
+    listener: TcpListener,
+    https: Option<Https>,
+    router: Router,
+) -> Result<()> {
+    let listener = tokio::net::TcpListener::from_std(listener)?;
+    let limited = Limited::new(name, listener, https)?;
+    tokio::spawn(limited.serve(TowerToHyperService::new(router)));
+    Ok(())
 }
 
 async fn render(State(metrics): State<Arc<Metrics>>) -> impl IntoResponse {

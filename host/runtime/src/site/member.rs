@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use vmhost_cluster::Error;
 
@@ -36,6 +37,8 @@ pub(crate) struct Member {
     in_doubt: AtomicBool,
     /// Whether a write of another cluster's turn had no answer since the last look at the cluster.
     is_silent: AtomicBool,
+    /// Rings when a write had no answer.
+    asks: Notify,
 }
 
 /// The reason why a write was not sent.
@@ -63,6 +66,7 @@ impl Member {
             is_home,
             in_doubt: AtomicBool::new(false),
             is_silent: AtomicBool::new(false),
+            asks: Notify::new(),
         })
     }
 
@@ -91,9 +95,21 @@ impl Member {
         (!self.is_home).then_some(self.number)
     }
 
-    /// Notes that the cluster answers, or that a write had no answer.
-    pub(crate) fn answers(&self, answers: bool) {
-        self.is_silent.store(!answers, Ordering::Relaxed);
+    /// Notes that a look found the cluster well.
+    pub(crate) fn answers(&self) {
+        self.is_silent.store(false, Ordering::Relaxed);
+    }
+
+    /// Notes that a write had no answer, and asks for a look at the cluster: only one webhook there
+    /// may be slow, and that holds up nobody else.
+    pub(crate) fn fell_silent(&self) {
+        self.is_silent.store(true, Ordering::Relaxed);
+        self.asks.notify_one();
+    }
+
+    /// Waits until a look at the cluster is asked for.
+    pub(crate) async fn asks(&self) {
+        self.asks.notified().await;
     }
 
     /// Returns whether a write had no answer, and no look at the cluster has found it well since.

@@ -92,7 +92,9 @@ async fn requests_that_stall_hold_up_no_small_one() {
         length: 8 * MIB,
         sent,
     };
-    let mut stalled: Vec<_> = (0..10)
+    // More of these than there is room for beginnings.
+    let silent = 100;
+    let mut stalled: Vec<_> = (0..silent)
         .map(|_| budget.read(whole(0), later()).boxed())
         .collect();
     // These have sent enough to take room for all of their bodies, and there is room for two.
@@ -109,7 +111,28 @@ async fn requests_that_stall_hold_up_no_small_one() {
     let given_up = stream::iter(stalled).then(|waiting| async move { waiting.now_or_never() });
     let given_up: Vec<_> = given_up.collect().await;
     let slow = |end: &Option<Result<_, Unread>>| matches!(end, Some(Err(Unread::Slow)));
-    assert!(given_up.iter().take(10).all(slow));
+    assert!(given_up.iter().take(silent).all(slow));
+}
+
+#[tokio::test(start_paused = true)]
+async fn not_more_wait_than_there_is_memory_for() {
+    let budget = budget();
+    let begun = || Stalled {
+        length: 8 * MIB,
+        sent: 1,
+    };
+    // There is room for 15 beginnings.
+    let mut stalled: Vec<_> = (0..15 + WAITING)
+        .map(|_| budget.read(begun(), later()).boxed())
+        .collect();
+    for waiting in &mut stalled {
+        assert!(waiting.now_or_never().is_none());
+    }
+    let error = budget.read(begun(), later()).now_or_never().unwrap();
+    assert_eq!(error.unwrap_err(), Unread::NoRoom);
+    drop(stalled);
+    let small = Full::new(Bytes::from_static(b"{}"));
+    assert!(budget.read(small, later()).await.is_ok());
 }
 
 #[tokio::test(start_paused = true)]

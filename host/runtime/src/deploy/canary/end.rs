@@ -24,14 +24,14 @@ impl Watch {
         self.keep().await;
     }
 
-    /// Keeps the component of a candidate that was aborted until another version runs, so that its
-    /// turns can be replayed. That of a promoted one is in the history already.
+    /// Keeps the component of a candidate that was aborted until another one is or another version
+    /// runs, so that its turns can be replayed. That of a promoted one is in the history already.
     async fn keep(&self) {
         let canary = &self.canary;
         if let Some(component) = canary.component(&canary.about.digest) {
             let plugin = self.generation.plugin.clone();
             let kept = history::with(&self.plugins.loader.history, move |history| {
-                history.keep(&plugin, &component);
+                history.keep_aborted(&plugin, &component);
             });
             kept.await;
         }

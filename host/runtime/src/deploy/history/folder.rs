@@ -132,6 +132,14 @@ impl Folder {
         Ok(bytes)
     }
 
+    /// Removes the bytes of a version, if there are any.
+    pub(super) fn remove(&self, digest: &str) -> io::Result<()> {
+        match fs::remove_file(self.version(digest)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
     /// Removes the files of all versions but these. Components with other names, which somebody
     /// else put there, stay.
     pub(super) fn retain(&self, kept: &[&str]) -> io::Result<()> {

@@ -70,6 +70,26 @@ impl Past {
         }
     }
 
+    /// Notes whether the version that is about to be kept is a candidate that was aborted. Drops
+    /// the component of the one before: aborts without end would fill memory or disk.
+    pub(super) fn abort(&mut self, digest: &str, is_aborted: bool) {
+        let before = self.aborted.take().filter(|before| before != digest);
+        if !is_aborted {
+            self.aborted = before;
+            return;
+        }
+        self.aborted = Some(digest.to_owned());
+        let Some(before) = before.filter(|one| !self.index.kept().contains(&one.as_str())) else {
+            return;
+        };
+        self.components.remove(&before);
+        if let Some(folder) = &self.folder
+            && let Err(error) = folder.remove(&before)
+        {
+            tracing::debug!("cannot remove the component of an aborted candidate: {error}");
+        }
+    }
+
     /// Drops code and components that are not kept any more, and the code of the running version,
     /// which its generation holds.
     pub(super) fn drop_old(&mut self, current: &str) {

@@ -18,6 +18,9 @@ use vmhost_core::chain_line;
 use super::callers::{Callers, Said};
 use super::token::{Shown, Token};
 
+/// The end of the path of a component.
+const COMPONENT: &str = "/component";
+
 /// What stands before an address.
 #[derive(Clone)]
 pub(super) struct Door {
@@ -41,10 +44,12 @@ pub(super) async fn check(State(door): State<Door>, mut request: Request, next: 
         let why = "a request needs a token of the cluster (Authorization: Bearer TOKEN), since this vmhost runs with --metrics-access token";
         return unauthorized(why);
     };
-    let (verb, path) = (
-        request.method().as_str().to_lowercase(),
-        request.uri().path().to_owned(),
-    );
+    let path = request.uri().path().to_owned();
+    // A component is for those who may give orders: it may come from a private registry.
+    let verb = match path.ends_with(COMPONENT) {
+        true => "post".to_owned(),
+        false => request.method().as_str().to_lowercase(),
+    };
     match door.callers.ask(&token, &verb, &path).await {
         Ok(Said::Allowed) => {
             request.extensions_mut().insert(Reviewed);

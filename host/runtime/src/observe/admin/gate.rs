@@ -74,14 +74,14 @@ fn refusal(by: By, uri: &Uri, headers: &HeaderMap) -> Option<(StatusCode, String
 }
 
 /// Returns the origin of a request, if that differs from the address to which the request was sent.
-/// Commands send no origin.
+/// Commands send no origin. The scheme is not compared: a proxy may end TLS before this server.
 fn foreign_origin(uri: &Uri, headers: &HeaderMap) -> Option<String> {
     let host = headers.get(HOST).and_then(|host| host.to_str().ok());
     let named = uri.authority().map(Authority::as_str).or(host);
-    let own = named.map(|named| format!("http://{named}"));
     let is_own = |origin: &str| {
-        own.as_deref()
-            .is_some_and(|own| own.eq_ignore_ascii_case(origin))
+        let mut schemes = ["http://", "https://"].iter();
+        let place = schemes.find_map(|scheme| origin.strip_prefix(scheme));
+        place.is_some_and(|place| named.is_some_and(|named| named.eq_ignore_ascii_case(place)))
     };
     let mut origins = headers.get_all(ORIGIN).iter();
     let foreign = origins.find(|origin| !origin.to_str().is_ok_and(is_own))?;
@@ -127,10 +127,11 @@ mod tests {
         let right = Some("Bearer 0123456789abcdef");
         assert_eq!(refused(Some("http://localhost:8082"), right), None);
         assert_eq!(refused(Some("http://LOCALHOST:8082"), right), None);
+        assert_eq!(refused(Some("https://localhost:8082"), right), None);
         for foreign in [
             "http://localhost:3000",
             "http://localhost",
-            "https://localhost:8082",
+            "localhost:8082",
             "http://localhost:8082.evil.example",
             "http://evil.example",
             "null",

@@ -189,6 +189,15 @@ impl Needs {
         let why = "--leader-elect";
         self.objects(&["create"], &kind, &scope, why);
         self.named(&["get", "update"], &kind, Some(&lease.name), &scope, why);
+        // The Events about the Lease. Those of the plugins may be in its namespace, too.
+        let kind = Gvk::new("events.k8s.io", "v1", "Event");
+        let is_there = |need: &Need| match &need.scope {
+            Scope::All => need.kind == kind,
+            Scope::Only(namespaces) => need.kind == kind && namespaces.contains(&lease.namespace),
+        };
+        if !self.0.iter().any(is_there) {
+            self.objects(&["create", "patch"], &kind, &scope, why);
+        }
     }
 
     /// Reviews of its callers' tokens and rights.

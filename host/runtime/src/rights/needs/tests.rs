@@ -112,6 +112,37 @@ fn namespaces_of_the_host_narrow_what_has_none_of_its_own() {
 }
 
 #[test]
+fn events_about_the_lease_are_written_in_its_namespace() {
+    let beside = |namespaces: &[&str]| {
+        let options = Options {
+            namespaces: namespaces.iter().copied().map(str::to_owned).collect(),
+            lease: Some(Lease {
+                namespace: "system".into(),
+                name: "vmhost".into(),
+            }),
+            ..Options::default()
+        };
+        let lines = lines(&needs(&app(), &options));
+        let events = lines.iter().filter(|line| line.contains(" Event"));
+        events.cloned().collect::<Vec<_>>()
+    };
+    let everywhere = ["create Event: events", "patch Event: events"];
+    assert_eq!(beside(&[]), everywhere);
+    let both = [
+        "create Event in x,system: events",
+        "patch Event in x,system: events",
+    ];
+    assert_eq!(beside(&["x", "system"]), both);
+    let apart = [
+        "create Event in x: events",
+        "patch Event in x: events",
+        "create Event in system: --leader-elect",
+        "patch Event in system: --leader-elect",
+    ];
+    assert_eq!(beside(&["x"]), apart);
+}
+
+#[test]
 fn what_registers_webhooks_is_written_by_name() {
     let description = Description::parse(
         r#"{"apiVersion":"vmhost/v1","name":"p",

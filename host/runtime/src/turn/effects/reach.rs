@@ -64,7 +64,7 @@ impl Reach for Clusters {
             written.map_err(|Unwritten { error, .. }| {
                 let has_no_answer = matches!(error, Error::Timeout(_) | Error::Network(_));
                 if let Some(member) = member.filter(|_| has_no_answer) {
-                    member.answers(false);
+                    member.fell_silent();
                 }
                 error
             })

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 /// The requests of one connection. Cheap to clone.
 #[derive(Clone)]
-pub(super) struct Requests(Arc<Counts>);
+pub(crate) struct Requests(Arc<Counts>);
 
 struct Counts {
     made: Instant,
@@ -23,7 +23,7 @@ struct Counts {
 }
 
 /// A request that is being answered.
-pub(super) struct InFlight(Requests);
+pub(crate) struct InFlight(Requests);
 
 impl Requests {
     /// Counts a request until the guard is dropped.

@@ -1,4 +1,4 @@
-//! The connections of a server, so that one on which nothing is asked gives its place to a new one.
+//! The connections of a listener, so that one on which nothing is asked gives its place to another.
 //!
 //! Clients are not authenticated: without this, whoever opens enough connections and says nothing
 //! keeps all others out until these end by themselves. This module must not know sockets.
@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 
-use super::silence::Requests;
+use crate::silence::Requests;
 
 /// All connections. Cheap to clone.
 #[derive(Clone, Default)]
-pub(super) struct Crowd(Arc<Mutex<Inner>>);
+pub(crate) struct Crowd(Arc<Mutex<Inner>>);
 
 #[derive(Default)]
 struct Inner {
@@ -21,7 +21,7 @@ struct Inner {
 }
 
 /// The place of a connection.
-pub(super) struct Guest {
+pub(crate) struct Guest {
     crowd: Crowd,
     number: u64,
     /// The requests of the connection.
