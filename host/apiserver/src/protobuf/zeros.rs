@@ -26,7 +26,7 @@ pub(super) fn drop_from(of: &Message, node: &Node, object: &mut Value) {
             return true;
         };
         drop_below(field, below, value);
-        !(is_unset(field, value) && !node.requires(name))
+        node.requires(name) || !is_unset(field, value)
     });
 }
 
