@@ -129,7 +129,7 @@ fn the_chart_renders_what_its_values_say() {
             ensure!(error.contains(words), "{values}: {error}");
         }
         // With Plugins and without, one rule lets the host write Events about its Lease.
-        let alone = "pluginObjects.enabled=false,plugins[0].name=p,plugins[0].configMap=p";
+        let alone = "pluginObjects.enabled=false,plugins[0].name=p,plugins[0].configMap=p,plugins[0].key=p.wasm";
         for text in [&plain, &render(&["--set", alone])?] {
             let rules = text.matches("resources: [events]").count();
             ensure!(rules == 1, "{rules} rules about Events: {text}");

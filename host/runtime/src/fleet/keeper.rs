@@ -69,7 +69,18 @@ struct Engaged {
 pub(super) async fn prepare(fleet: &Fleet) {
     let _ = timeout(HOME_FIRST, fleet.plugins.filled_at_home()).await;
     // A home that cannot be asked now is asked again before a cluster is engaged.
-    fleet.know_home().await;
+    know_home(fleet).await;
+}
+
+/// Finds out which cluster is the host's own one, unless that is known. Without an answer it stays
+/// unknown; its stores tell what is wrong.
+async fn know_home(fleet: &Fleet) {
+    if fleet.home.get().is_none()
+        && let Ok(identity) = identify(&fleet.at_home).await
+    {
+        // Another task may have been first, with the same answer.
+        let _ = fleet.home.set(identity);
+    }
 }
 
 /// Keeps a cluster until nobody finds it any more. `before` ends when a cluster of the same name
@@ -197,7 +208,7 @@ impl Keeper {
         }
         check(&connection).await?;
         let identity = identify(&connection).await?;
-        self.fleet.know_home().await;
+        know_home(&self.fleet).await;
         self.claim(&identity, wanted)?;
         if let Some(engaged) = &self.engaged {
             engaged.site.member.doubt(engaged.identity != identity);

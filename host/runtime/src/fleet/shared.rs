@@ -7,7 +7,6 @@ use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use vmhost_cluster::{Connection, Recorder};
 
-use super::identity::identify;
 use super::report::Reporter;
 use super::settings::Settings;
 use crate::deploy::plugins::Plugins;
@@ -27,7 +26,7 @@ pub(super) struct Fleet {
     /// The name of the cluster that has each identity: equal clusters have equal ones.
     pub(super) identities: Mutex<HashMap<String, String>>,
     /// The connection to the host's own cluster.
-    at_home: Connection,
+    pub(super) at_home: Connection,
     /// The identity of the host's own cluster, once it is known.
     pub(super) home: OnceLock<String>,
     /// Held while a cluster fills its stores for the first time.
@@ -55,16 +54,5 @@ impl Fleet {
             home: OnceLock::new(),
             lists: Semaphore::new(FIRST_LISTS),
         })
-    }
-
-    /// Finds out which cluster is the host's own one, unless that is known. Without an answer it
-    /// stays unknown; its stores tell what is wrong.
-    pub(super) async fn know_home(&self) {
-        if self.home.get().is_none()
-            && let Ok(identity) = identify(&self.at_home).await
-        {
-            // Another task may have been first, with the same answer.
-            let _ = self.home.set(identity);
-        }
     }
 }
