@@ -69,10 +69,9 @@ impl Tools {
     /// Returns the component that runs the policy, and the policy's source; or `None` if the policy
     /// must be built as a whole.
     pub async fn script(&self, folder: &Path) -> Result<Option<(PathBuf, Script)>> {
-        let entry = module(folder)?;
+        let (entry, http) = (module(folder)?, sends_http(folder)?);
         let to_build = self.learned.lock().to_build.take();
         let source = match to_build {
-            None if sends_http(folder)? => Source::ToBuild("it sends HTTP requests".to_owned()),
             Some(reason) => Source::ToBuild(reason),
             None => source::read(folder)?,
         };
@@ -100,7 +99,7 @@ impl Tools {
             !module.as_deref().is_some_and(is_taken)
                 && files.iter().any(|file| top(&file.path) == module)
         };
-        match base::base(&self.componentize, &work, &folders, modules, own).await {
+        match base::base(&self.componentize, &work, &folders, (modules, http), own).await {
             Ok(base) => Ok(Some((base, Script { entry, files }))),
             // Perhaps a recorded module cannot be imported, and the policy may not import it any
             // more.

@@ -1,6 +1,7 @@
 //! Builds CPython and the SDK into a component without a policy, for `vmhost dev`. Keeps it in the
 //! project's hidden folder until one of its inputs changes. This module knows no policy's files.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
@@ -19,6 +20,8 @@ const MODULES: &str = "vmhost_modules.py";
 
 /// The base's WIT, and the name of its world.
 const WORLD: (&str, &str) = (include_str!("base.wit"), "base");
+/// The line of the world before which that of HTTP requests stands.
+const EXPORT: &str = "  export scripts;";
 
 /// The inputs of a base. A change of any of them requires another base.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,6 +31,9 @@ struct Recipe {
     host: String,
     sdk: Vec<String>,
     packages: Vec<String>,
+    /// Whether the policy sends HTTP requests.
+    #[serde(default)]
+    http: bool,
     /// The modules of Python's standard library and of packages in the base, besides those of the
     /// SDK.
     modules: BTreeSet<String>,
@@ -42,16 +48,18 @@ struct Kept {
 }
 
 impl Recipe {
-    fn of(tools: &Componentize, folders: &Folders) -> Result<Self> {
+    fn of(tools: &Componentize, folders: &Folders, http: bool) -> Result<Self> {
         let componentize = &tools.0;
         let version = componentize.version.map(|version| version.to_string());
         let contract = wit::FILES.map(|(_, text)| text).concat();
+        let world = world(http);
         let packages = folders.site.as_deref().map(source::state).transpose()?;
         Ok(Self {
             componentize: format!("{} {}", componentize.text(), version.unwrap_or_default()),
-            host: [ENTRY_TEXT, WORLD.0, &contract].join("\n"),
+            host: [ENTRY_TEXT, &world, &contract].join("\n"),
             sdk: source::state(&folders.sdk)?,
             packages: packages.unwrap_or_default(),
+            http,
             modules: BTreeSet::new(),
         })
     }
@@ -59,6 +67,7 @@ impl Recipe {
     /// Returns why another base is built.
     fn differs_from(&self, kept: &Self) -> String {
         let named = [
+            (self.http != kept.http, "`http` in pyproject.toml"),
             (self.componentize != kept.componentize, COMPONENTIZE.name),
             (self.host != kept.host, "vmhost"),
             (self.sdk != kept.sdk, "the SDK"),
@@ -81,20 +90,31 @@ impl Recipe {
     }
 }
 
-/// Returns the base's file. The base has these modules and those of the previous base, except the
-/// policy's own, for which `own` returns true.
+/// Returns the WIT of a base; with `http`, of one that sends HTTP requests.
+fn world(http: bool) -> Cow<'static, str> {
+    match http {
+        true => {
+            let lines = format!("  {}\n{EXPORT}", wit::HTTP_IMPORT);
+            WORLD.0.replacen(EXPORT, &lines, 1).into()
+        }
+        false => WORLD.0.into(),
+    }
+}
+
+/// Returns the base's file, of a base that sends HTTP requests if `http`. It has these modules and
+/// those of the previous base, except the policy's own, for which `own` returns true.
 pub(super) async fn base(
     tools: &Componentize,
     work: &Work,
     folders: &Folders,
-    modules: BTreeSet<String>,
+    (modules, http): (BTreeSet<String>, bool),
     own: impl Fn(&str) -> bool,
 ) -> Result<PathBuf> {
     let (component, made_by) = (work.path("python.wasm"), work.path("python.json"));
     let kept: Option<Kept> = place::read(&made_by)
         .ok()
         .and_then(|text| serde_json::from_slice(&text).ok());
-    let mut wanted = Recipe::of(tools, folders)?;
+    let mut wanted = Recipe::of(tools, folders, http)?;
     wanted.modules = modules;
     if let Some(kept) = &kept {
         wanted.modules.extend(kept.recipe.modules.iter().cloned());
@@ -113,7 +133,7 @@ pub(super) async fn base(
     };
     let policy = folders.policy.display();
     tracing::info!("{policy}: building CPython and the SDK (about 10 s): {why}");
-    let new = make(tools, work, folders, &wanted.modules).await?;
+    let new = make(tools, work, folders, &wanted).await?;
     place::remove(&made_by)?;
     fs::rename(&new, &component).at("write", &component)?;
     let kept = Kept {
@@ -130,20 +150,23 @@ async fn make(
     tools: &Componentize,
     work: &Work,
     folders: &Folders,
-    modules: &BTreeSet<String>,
+    recipe: &Recipe,
 ) -> Result<PathBuf> {
     let entry = work.path("python-base");
-    let modules = serde_json::to_string(modules).unwrap_or_default();
+    let modules = serde_json::to_string(&recipe.modules).unwrap_or_default();
     let files = [
         (format!("{ENTRY}.py"), ENTRY_TEXT.to_owned()),
         (MODULES.to_owned(), format!("MODULES = {modules}\n")),
-        ("wit/base.wit".to_owned(), WORLD.0.to_owned()),
+        ("wit/base.wit".to_owned(), world(recipe.http).into_owned()),
     ];
     for (name, text) in files {
         place::if_changed(&entry.join(name), text.as_bytes())?;
     }
     let contract = entry.join("wit");
     wit::write(&contract.join("deps/plugin"))?;
+    if recipe.http {
+        wit::write_http(&contract.join("deps/http"))?;
+    }
     // An empty folder stands for the policy's, so that the files of the other folders have the same
     // names as in a build of a policy.
     let paths = folders.paths(&entry, &folders.empty);
@@ -156,6 +179,14 @@ async fn make(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_policy_that_sends_http_requests_has_their_import() {
+        assert!(!world(false).contains(wit::HTTP));
+        let text = world(true);
+        assert_eq!(text.matches(wit::HTTP).count(), 1);
+        assert_eq!(text.matches(EXPORT).count(), 1);
+    }
 
     #[test]
     fn why_another_one_is_made_is_told() {
@@ -178,6 +209,13 @@ mod tests {
                 "componentize-py has changed",
             ),
             (|new| new.host.push('x'), "vmhost has changed"),
+            (
+                |new| {
+                    new.http = true;
+                    new.host.push('x');
+                },
+                "`http` in pyproject.toml has changed",
+            ),
             (|new| new.sdk.push("a".to_owned()), "the SDK has changed"),
             (
                 |new| new.packages.push("a".to_owned()),
