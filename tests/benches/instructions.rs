@@ -2,10 +2,11 @@
 //! machine's load, and CI fails on more than 5 % growth.
 //!
 //! `cargo bench --profile dev --config tests/benches/instructions.toml --workspace --bench
-//! instructions` needs valgrind and gungraun-runner (`.ci/run` installs both). The counts are of the
-//! test profile, with the crates of this workspace optimised, so that no dependency is compiled
-//! twice; they are compared with `instructions.txt`, not with a release build. Timing hardly affects
-//! them: twelve runs of whole turns, half of them beside four busy loops, differed by at most 1.2 %.
+//! instructions` needs valgrind and gungraun-runner (`.ci/run` installs both). The counts are of
+//! the test profile, with the crates of this workspace optimised, so that no dependency is compiled
+//! twice; they are compared with `instructions.txt`, not with a release build. Timing hardly
+//! affects them: twelve runs of whole turns, half of them beside four busy loops, differed by at
+//! most 1.2 %.
 //!
 //! A change that makes something faster updates the number there; a change that makes something
 //! slower also does, and its commit message says why that is worth it.

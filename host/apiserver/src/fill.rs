@@ -92,6 +92,22 @@ pub(crate) fn admit(
     None
 }
 
+/// Returns what is wrong with an object. In a part of a cluster, what its server has accepted is
+/// left out.
+fn unknown(
+    inner: &Inner,
+    live: Option<&Value>,
+    faults: fn(&Value) -> Vec<Cause>,
+    new: &Value,
+) -> Vec<Cause> {
+    let mut causes = faults(new);
+    if let Some(live) = live.filter(|_| inner.partial && !causes.is_empty()) {
+        let known = faults(live);
+        causes.retain(|cause| !known.contains(cause));
+    }
+    causes
+}
+
 /// Completes an object as the strategy of its kind does before it is stored; returns what is wrong
 /// with it. No manager owns what is set here. `now` is the time of the request.
 pub(crate) fn fill(
@@ -106,9 +122,8 @@ pub(crate) fn fill(
         Fill::Claim => claim::sources(live, new),
         Fill::Job => workload::select_pods(live, new),
         Fill::DaemonSet => workload::count_templates(live, new),
-        // A part of a cluster has objects that its server has checked.
-        Fill::ConfigMap if !inner.partial => return data::config_map(new),
-        Fill::Secret if !inner.partial => return data::secret(new),
+        Fill::ConfigMap => return unknown(inner, live, data::config_map, new),
+        Fill::Secret => return unknown(inner, live, data::secret, new),
         Fill::Service => return service::allocate(inner, live, new),
         Fill::Binding => return small::binding(new),
         Fill::Role => return small::role(new),
@@ -126,7 +141,6 @@ pub(crate) fn fill(
         Fill::MutatingBinding => return policies::mutating_binding(new),
         Fill::Nothing
         | Fill::Autoscaler
-        | Fill::ConfigMap
         | Fill::CronJob
         | Fill::Deployment
         | Fill::Ingress
@@ -139,7 +153,6 @@ pub(crate) fn fill(
         | Fill::ReplicationController
         | Fill::ResourceClaim
         | Fill::ResourceClaimTemplate
-        | Fill::Secret
         | Fill::StatefulSet
         | Fill::Template => {}
     }

@@ -233,10 +233,12 @@ pub(crate) fn replace(
     };
     let mut causes = meta::check::validate_update(&shown, &new);
     if call.door != Door::Status {
-        causes.extend(fixed::changed(&kind.fixed, &shown, &new));
-        if !inner.partial {
-            causes.extend(pinned::changed(call, &shown, &new));
+        let mut fixed = fixed::changed(&kind.fixed, &shown, &new);
+        if !fixed.is_empty() {
+            fixed = fixed::changed(&kind.fixed, &pinned::completed(call, &shown), &new);
         }
+        causes.extend(fixed);
+        causes.extend(pinned::changed(call, &shown, &new));
     }
     let old = Some(&*shown);
     warnings.extend(check(call, call.name, old, &new, causes, &known)?);

@@ -11,7 +11,7 @@ use vmhost_runtime::config::terms::Terms;
 use vmhost_runtime::given::RunningPlugin;
 
 use crate::arrival::FirstLook;
-use crate::compilation::Compilation;
+use crate::compilation::{COMPILING, Compilation};
 use crate::conditions::{Found, Stop};
 use crate::lane::Lane;
 use crate::names;
@@ -44,8 +44,6 @@ pub(crate) struct Keeper {
     /// The source of what is wanted, and its code.
     pub(crate) lane: Lane,
     pub(crate) compilation: Compilation,
-    /// Rings when something that concerns the plugin changes.
-    pub(crate) bell: Arc<Notify>,
     /// The revision that was wanted when the last look could tell.
     pub(crate) wants: Option<String>,
     /// The revision that a canary of this host tries.
@@ -100,7 +98,6 @@ pub(crate) async fn keep(
         watched: Watched::new(&namespace, bell.clone()),
         lane: Lane::default(),
         compilation: Compilation::default(),
-        bell: bell.clone(),
         wants: None,
         candidate: None,
         refused: None,
@@ -125,7 +122,10 @@ pub(crate) async fn keep(
         sleep(pace.wait(Instant::now())).await;
         let plugin = object.borrow_and_update().clone();
         let pause = keeper.look(&plugin).await;
-        drop(first.take());
+        // The host is not ready before it can run what it finds.
+        if !keeper.compilation.goes_on() {
+            drop(first.take());
+        }
         tokio::select! {
             changed = object.changed() => if changed.is_err() {
                 break;
@@ -133,6 +133,7 @@ pub(crate) async fn keep(
             () = bell.notified() => {}
             () = sleep(pause) => {}
             () = keeper.changes() => {}
+            () = keeper.compilation.ends() => {}
         }
     }
     keeper.end().await;
@@ -261,6 +262,8 @@ impl Keeper {
                 self.wants = Some(wanted.revision.name.clone());
                 self.settle(plugin, wanted, found).await
             }
+            // Nothing else is compiled in its place.
+            Err(stop) if stop.reason == COMPILING => Err(stop),
             Err(stop) => {
                 self.wants = None;
                 self.returns(plugin).await;

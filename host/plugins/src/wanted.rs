@@ -5,7 +5,6 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tokio::sync::Notify;
 use tokio::task::spawn_blocking;
 use vmhost_core::chain_line;
 use vmhost_engine::LoadError;
@@ -113,8 +112,8 @@ impl Keeper {
             return described.loaded.clone().map_err(not_loadable);
         }
         let begin = || {
-            let (shared, bell) = (self.shared.clone(), self.bell.clone());
-            compiled(shared, home.to_owned(), content.component.clone(), bell)
+            let (shared, component) = (self.shared.clone(), content.component.clone());
+            compiled(shared, home.to_owned(), component)
         };
         let loaded = self.compilation.of(&content.digest, begin).await?;
         let may_pass = loaded.as_ref().is_err_and(LoadError::may_pass);
@@ -179,9 +178,9 @@ impl Keeper {
     }
 }
 
-/// Compiles a component, asks it what it is, and rings the bell.
-async fn compiled(shared: Arc<Shared>, home: String, component: Bytes, bell: Arc<Notify>) -> Ended {
-    let place = shared.compilers.take(&home, "Loaded").await;
+/// Compiles a component, and asks it what it is.
+async fn compiled(shared: Arc<Shared>, home: String, component: Bytes) -> Ended {
+    let _place = shared.compilers.take(&home, "Loaded").await?;
     let loader = &shared.given.plugins.loader;
     let compiling = async {
         let (image, compile) = loader.compile(component).await?;
@@ -193,10 +192,5 @@ async fn compiled(shared: Arc<Shared>, home: String, component: Bytes, bell: Arc
             description: Arc::new(plugin.description().clone()),
         })
     };
-    let ended = match place {
-        Ok(_place) => Ok(compiling.await),
-        Err(stop) => Err(stop),
-    };
-    bell.notify_one();
-    ended
+    Ok(compiling.await)
 }

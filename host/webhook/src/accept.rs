@@ -62,8 +62,9 @@ pub(crate) async fn accept<F>(
                         crowd.make_room();
                     }
                 }
-                // Most likely out of file descriptors: other connections may end in the meantime.
+                // Most likely out of file descriptors.
                 Err(error) => {
+                    crowd.make_room();
                     tracing::warn!(%error, "{name}: cannot accept a connection; retrying in {PAUSE:?}");
                     tokio::time::sleep(PAUSE).await;
                 }

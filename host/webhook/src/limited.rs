@@ -7,6 +7,7 @@ use std::convert::Infallible;
 use std::error::Error as StdError;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -32,6 +33,8 @@ pub struct Limited {
     listener: TcpListener,
     /// How many connections are served at once.
     places: usize,
+    /// How long a client may take for a request's head.
+    head: Duration,
     tls: Option<(Https, TlsAcceptor)>,
 }
 
@@ -53,6 +56,7 @@ impl Limited {
             name,
             listener,
             places: CONNECTIONS,
+            head: HEAD,
             tls,
         })
     }
@@ -66,7 +70,7 @@ impl Limited {
         B: Body<Data = Bytes> + Send + Unpin + 'static,
         B::Error: Into<Box<dyn StdError + Send + Sync>>,
     {
-        let name = self.name;
+        let (name, head) = (self.name, self.head);
         let (https, tls) = match self.tls {
             Some((https, tls)) => (Some(https), Some(tls)),
             None => (None, None),
@@ -78,7 +82,10 @@ impl Limited {
             self.listener,
             self.places,
             ends,
-            move |stream, requests| connected(name, stream, tls.clone(), service.clone(), requests),
+            move |stream, requests| {
+                let speaking = (service.clone(), requests, head);
+                connected(name, stream, tls.clone(), speaking)
+            },
         );
         match https {
             None => serving.await,
@@ -94,8 +101,7 @@ async fn connected<S, B>(
     name: &'static str,
     stream: TcpStream,
     tls: Option<TlsAcceptor>,
-    service: S,
-    requests: Requests,
+    speaking: (S, Requests, Duration),
 ) where
     S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible>,
     B: Body<Data = Bytes> + Unpin + 'static,
@@ -103,17 +109,20 @@ async fn connected<S, B>(
 {
     let _ = stream.set_nodelay(true);
     let Some(tls) = tls else {
-        return speak(name, stream, service, requests).await;
+        return speak(name, stream, speaking).await;
     };
     match timeout(HANDSHAKE, tls.accept(stream)).await {
-        Ok(Ok(stream)) => speak(name, stream, service, requests).await,
+        Ok(Ok(stream)) => speak(name, stream, speaking).await,
         Ok(Err(error)) => tracing::debug!(%error, "{name}: tls handshake failed"),
         Err(_) => tracing::debug!("{name}: tls handshake timed out"),
     }
 }
 
-async fn speak<I, S, B>(name: &'static str, stream: I, service: S, requests: Requests)
-where
+async fn speak<I, S, B>(
+    name: &'static str,
+    stream: I,
+    (service, requests, head): (S, Requests, Duration),
+) where
     I: AsyncRead + AsyncWrite + Unpin,
     S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible>,
     B: Body<Data = Bytes> + Unpin + 'static,
@@ -132,14 +141,15 @@ where
         }
     });
     let mut builder = http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(HEAD);
+    builder.timer(TokioTimer::new()).header_read_timeout(head);
     let connection = builder.serve_connection(TokioIo::new(stream), service);
     if let Err(error) = connection.await {
         tracing::debug!(%error, "{name}: connection ended");
     }
 }
 
-/// The body of an answer, whose request is in flight until it is sent: some go on for long.
+/// The body of an answer, whose request is in flight until its last piece is handed to the
+/// connection: some go on for long.
 struct Answer<B> {
     body: B,
     _in_flight: InFlight,

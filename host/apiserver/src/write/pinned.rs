@@ -37,11 +37,13 @@ pub(super) fn changed(call: &Call<'_>, live: &Value, new: &Value) -> Vec<Cause> 
 
 /// Returns a stored object as Go reads it: with the defaults that it did not have when it was
 /// written.
-fn completed(call: &Call<'_>, live: &Value) -> Value {
+pub(super) fn completed(call: &Call<'_>, live: &Value) -> Value {
     let mut live = live.clone();
     steps::drop_zeros(call.target, &mut live);
     if let Some(schema) = call.target.schema() {
         schema.apply_defaults(&mut live);
+        // A quantity that is none was refused.
+        let _ = schema.normalize(&mut live);
     }
     steps::default(call.target, &mut live);
     live

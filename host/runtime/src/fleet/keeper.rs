@@ -9,7 +9,6 @@
 //! ```
 //! It must not know where kubeconfigs come from.
 
-use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -117,7 +116,6 @@ pub(super) async fn keep(
                 break;
             },
             () = sleep(pause) => {}
-            () = keeper.is_asked() => {}
         }
     }
     keeper.leave();
@@ -125,14 +123,6 @@ pub(super) async fn keep(
 }
 
 impl Keeper {
-    /// Waits until a turn asks for a look, because the cluster did not answer it.
-    async fn is_asked(&self) {
-        match &self.engaged {
-            Some(engaged) => engaged.site.member.asks().await,
-            None => pending().await,
-        }
-    }
-
     /// Looks at the cluster once, and reports what it finds. Returns the pause until the next look.
     async fn look(&mut self, wanted: &Found) -> Duration {
         match self.follow(wanted).await {

@@ -1,11 +1,11 @@
 //! A cluster besides the host's own, as its turns see it. One that was left and is engaged again is
 //! another member. This module must not know how a cluster is found, nor what runs in it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use tokio::sync::Notify;
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 use vmhost_cluster::Error;
 
@@ -35,10 +35,9 @@ pub(crate) struct Member {
     pub(crate) is_home: bool,
     /// Whether its name may stand for another cluster by now.
     in_doubt: AtomicBool,
-    /// Whether a write of another cluster's turn had no answer since the last look at the cluster.
-    is_silent: AtomicBool,
-    /// Rings when a write had no answer.
-    asks: Notify,
+    /// The field managers that had no answer to a write of another cluster's turn since the last
+    /// look at the cluster.
+    silent: Mutex<BTreeSet<String>>,
 }
 
 /// The reason why a write was not sent.
@@ -65,8 +64,7 @@ impl Member {
             gone: CancellationToken::new(),
             is_home,
             in_doubt: AtomicBool::new(false),
-            is_silent: AtomicBool::new(false),
-            asks: Notify::new(),
+            silent: Mutex::default(),
         })
     }
 
@@ -97,24 +95,19 @@ impl Member {
 
     /// Notes that a look found the cluster well.
     pub(crate) fn answers(&self) {
-        self.is_silent.store(false, Ordering::Relaxed);
+        self.silent.lock().clear();
     }
 
-    /// Notes that a write had no answer, and asks for a look at the cluster: only one webhook there
-    /// may be slow, and that holds up nobody else.
-    pub(crate) fn fell_silent(&self) {
-        self.is_silent.store(true, Ordering::Relaxed);
-        self.asks.notify_one();
+    /// Notes that a write of a field manager had no answer. One webhook there may be slow, about
+    /// kinds that others do not write.
+    pub(crate) fn fell_silent(&self, manager: &str) {
+        self.silent.lock().insert(manager.to_owned());
     }
 
-    /// Waits until a look at the cluster is asked for.
-    pub(crate) async fn asks(&self) {
-        self.asks.notified().await;
-    }
-
-    /// Returns whether a write had no answer, and no look at the cluster has found it well since.
-    pub(crate) fn is_silent(&self) -> bool {
-        self.is_silent.load(Ordering::Relaxed)
+    /// Returns whether a write of a field manager had no answer, and no look at the cluster has
+    /// found it well since.
+    pub(crate) fn is_silent(&self, manager: &str) -> bool {
+        self.silent.lock().contains(manager)
     }
 
     /// Holds writes back, or lets them go on: while it is in doubt, the name of this cluster may

@@ -31,11 +31,12 @@ pub(crate) struct Clusters {
 struct Unreached(Arc<str>);
 
 impl Clusters {
-    /// The writer of a member. One that is known not to answer, or did not answer the last write,
-    /// has none until a look finds it well: it would hold up a worker of another cluster.
-    fn writer(&self, member: &Arc<Member>) -> Result<FencedWriter, Error> {
+    /// The writer of a member. One that is known not to answer, or did not answer the last write of
+    /// this manager, has none until a look finds it well: it would hold up a worker of another
+    /// cluster.
+    fn writer(&self, member: &Arc<Member>, manager: &str) -> Result<FencedWriter, Error> {
         let site = self.sites.of(member.number);
-        let is_well = self.sites.is_up(&member.name) && !member.is_silent();
+        let is_well = self.sites.is_up(&member.name) && !member.is_silent(manager);
         let Some(site) = site.filter(|_| is_well) else {
             let unreached = Unreached(member.name.clone());
             return Err(Error::NotSent(Box::new(unreached)));
@@ -56,7 +57,7 @@ impl Reach for Clusters {
     ) -> BoxFuture<'a, Result<Written, Error>> {
         Box::pin(async move {
             let there = match member {
-                Some(member) => Some(self.writer(member)?),
+                Some(member) => Some(self.writer(member, manager)?),
                 None => None,
             };
             let writer = there.as_ref().unwrap_or(&self.home);
@@ -64,7 +65,7 @@ impl Reach for Clusters {
             written.map_err(|Unwritten { error, .. }| {
                 let has_no_answer = matches!(error, Error::Timeout(_) | Error::Network(_));
                 if let Some(member) = member.filter(|_| has_no_answer) {
-                    member.fell_silent();
+                    member.fell_silent(manager);
                 }
                 error
             })
