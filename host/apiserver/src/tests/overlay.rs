@@ -182,15 +182,17 @@ async fn what_the_cluster_accepted_may_stay_in_what_is_written() {
     let container = json!({ "name": "c", "image": "i", "env": variables });
     pod["spec"] = json!({ "containers": [container], "nodeSelector": { "a": "b" } });
     assert!(overlay.bring(namespace()) && overlay.bring(map) && overlay.bring(pod));
-    for (plural, patch) in [
-        ("configmaps/a", json!({ "data": { "x": "2" } })),
-        (
-            "pods/p",
-            json!({ "spec": { "nodeSelector": { "a": "c" } } }),
-        ),
+    let other =
+        json!({ "spec": { "containers": [{ "name": "c", "image": "j", "env": variables }] } });
+    let moved = json!({ "spec": { "nodeSelector": { "a": "c" } } });
+    for (plural, patch, expected) in [
+        ("configmaps/a", json!({ "data": { "x": "2" } }), 200),
+        ("configmaps/a", json!({ "data": { "c d": "2" } }), 422),
+        ("pods/p", other, 200),
+        ("pods/p", moved, 422),
     ] {
         let path = format!("/api/v1/namespaces/default/{plural}");
         let (code, answer) = send(&overlay, "PATCH", &path, MERGE, &patch).await;
-        assert_eq!(code, 200, "{answer}");
+        assert_eq!(code, expected, "{answer}");
     }
 }
