@@ -33,11 +33,15 @@ const REQUIRED: [(&str, &str); 2] = [
     ("io.k8s.api.core.v1.EphemeralContainer", "image"),
 ];
 
-/// By definition: the lists and times that Go prints as null when they are not set.
-pub(crate) const NULLS: [(&str, &[&str]); 14] = [
+/// By definition: the lists, times and texts that Go prints as null when they are not set.
+pub(crate) const NULLS: [(&str, &[&str]); 17] = [
     (
         "io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerStatus",
         &["currentMetrics"],
+    ),
+    (
+        "io.k8s.api.core.v1.AzureFilePersistentVolumeSource",
+        &["secretNamespace"],
     ),
     ("io.k8s.api.core.v1.ContainerImage", &["names"]),
     (
@@ -46,6 +50,11 @@ pub(crate) const NULLS: [(&str, &[&str]); 14] = [
     ),
     ("io.k8s.api.core.v1.LimitRangeSpec", &["limits"]),
     ("io.k8s.api.core.v1.ProjectedVolumeSource", &["sources"]),
+    (
+        "io.k8s.api.core.v1.TypedLocalObjectReference",
+        &["apiGroup"],
+    ),
+    ("io.k8s.api.core.v1.TypedObjectReference", &["apiGroup"]),
     (
         "io.k8s.api.discovery.v1.EndpointSlice",
         &["endpoints", "ports"],
