@@ -40,6 +40,7 @@ pub(super) fn changed(call: &Call<'_>, live: &Value, new: &Value) -> Vec<Cause> 
 pub(super) fn completed(call: &Call<'_>, live: &Value) -> Value {
     let mut live = live.clone();
     steps::drop_zeros(call.target, &mut live);
+    call.target.complete(&mut live);
     if let Some(schema) = call.target.schema() {
         schema.apply_defaults(&mut live);
         // A quantity that is none was refused.
