@@ -27,7 +27,7 @@ pub(crate) type Ended = Result<Result<Code, LoadError>, Stop>;
 pub(crate) struct Compilation {
     /// The digest of the component's origin.
     digest: String,
-    /// Empty if none goes on.
+    /// Empty while no compilation goes on.
     task: JoinSet<Ended>,
     done: Arc<Notify>,
 }
@@ -123,6 +123,6 @@ mod tests {
         assert_eq!(began.elapsed().as_secs(), 50);
         assert!(compilation.of("a", || fails_after(50)).await.is_ok());
         let waiting = timeout(Duration::from_secs(500), compilation.ends());
-        assert!(waiting.await.is_err(), "none goes on");
+        assert!(waiting.await.is_err(), "no compilation goes on");
     }
 }

@@ -4,7 +4,7 @@
 //!
 //! The objects are those of `cases/kinds.json`, and one of a custom kind. What differs on purpose
 //! is in `cases/differences.json`. Each request is a case of its own. So is each object with a
-//! mistake of `cases/mistakes.json`, and each of `cases/accepted.json`, which has none.
+//! mistake of `cases/mistakes.json`, and each sound one of `cases/accepted.json`.
 
 mod accepted;
 mod mistakes;

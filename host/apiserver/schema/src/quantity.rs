@@ -154,8 +154,8 @@ fn normalize_to(value: &mut Value, node: &Node, smallest: i32) -> bool {
     valid
 }
 
-/// Returns the canonical form of a quantity, rounded up to a power of ten; `None` if the text is
-/// none.
+/// Returns the canonical form of a quantity, rounded up to a power of ten; `None` if the text is no
+/// quantity.
 fn canonical(text: &str, smallest: i32) -> Option<String> {
     let text = text.trim();
     let Amount {

@@ -43,7 +43,7 @@ pub(super) fn completed(call: &Call<'_>, live: &Value) -> Value {
     call.target.complete(&mut live);
     if let Some(schema) = call.target.schema() {
         schema.apply_defaults(&mut live);
-        // A quantity that is none was refused.
+        // All of its quantities were read when it was written.
         let _ = schema.normalize(&mut live);
     }
     steps::default(call.target, &mut live);

@@ -1,4 +1,4 @@
-//! Tells who leads, in Events about the Lease, as client-go does.
+//! Tells which host leads, in Events about the Lease, as client-go does.
 //!
 //! They are for people: one that cannot be written is counted like any other Event, and changes
 //! nothing. This module must not know how a leader is elected.

@@ -76,7 +76,7 @@ fn deadline(old: &Value, spec: &Value) -> Option<Cause> {
 }
 
 /// Returns whether a pod still tolerates what it did. A body has room for ten thousands of
-/// tolerations: none is looked for in all others.
+/// tolerations, so that they are compared as sets.
 fn tolerates(old: &Value, spec: &Value) -> bool {
     // A part without a value is absent.
     let plain = |toleration: &Value| {

@@ -45,7 +45,7 @@ pub(super) async fn check(State(door): State<Door>, mut request: Request, next: 
         return unauthorized(why);
     };
     let path = request.uri().path().to_owned();
-    // A component is for those who may give orders: it may come from a private registry.
+    // To read a component, a user needs the right to give orders: it may be of a private registry.
     let verb = match path.ends_with(COMPONENT) {
         true => "post".to_owned(),
         false => request.method().as_str().to_lowercase(),
