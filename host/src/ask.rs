@@ -93,6 +93,7 @@ impl Host {
     }
 
     /// Gets bytes that the host gives only to callers with its token.
+    #[cfg(feature = "dev")]
     pub(crate) async fn bytes(&self, path: &str) -> Result<Answer<Vec<u8>>> {
         let request = |peer| self.with_token(Request::get(path), peer);
         self.answer(ORDER_TIMEOUT, request, Body::empty()).await
