@@ -33,7 +33,8 @@ impl Drawn {
 
     /// Returns whether nothing was drawn.
     pub fn is_empty(&self) -> bool {
-        *self == Self::default()
+        let read = !self.wall.is_empty() || !self.monotonic.is_empty();
+        !read && self.random.is_empty() && !self.cut
     }
 
     fn bytes(&self) -> usize {
@@ -99,6 +100,22 @@ pub enum Asked {
 }
 
 impl Trace {
+    /// Forgets everything, for the next call.
+    pub fn clear(&mut self) {
+        // Most calls ask nothing, and to drop what holds nothing would cost more than to look.
+        if !self.is_silent() {
+            *self = Self::default();
+        }
+        self.start = None;
+        self.earlier = 0;
+    }
+
+    /// Returns whether the call asked nothing and drew nothing.
+    fn is_silent(&self) -> bool {
+        let asked = !self.reads.is_empty() || self.requests > 0 || self.cut;
+        !asked && self.drawn.is_empty()
+    }
+
     /// Adds a read.
     pub fn note(&mut self, read: Read) {
         if let Some(lost) = &mut self.lost {

@@ -88,7 +88,7 @@ impl Instance {
             waits: state.waits.clone(),
             start: Arc::new(Start {
                 seed: state.seed,
-                drawn: state.taps.take(),
+                drawn: state.taps.take().unwrap_or_default(),
             }),
             calls: 0,
             http: image.http,
@@ -127,8 +127,8 @@ impl Instance {
         self.store.data_mut().settings = settings;
     }
 
-    /// Calls `reconcile`, and writes into `trace` what the call asked the host. After an error the
-    /// instance must be dropped.
+    /// Calls `reconcile`, and writes into `trace`, which is empty, what the call asked the host.
+    /// After an error the instance must be dropped.
     pub(crate) async fn reconcile(
         &mut self,
         engine: &Engine,
@@ -149,8 +149,10 @@ impl Instance {
         )
         .await;
         let state = self.store.data_mut();
-        *trace = std::mem::take(&mut state.trace);
-        trace.drawn = state.taps.take();
+        std::mem::swap(trace, &mut state.trace);
+        if let Some(drawn) = state.taps.take() {
+            trace.drawn = drawn;
+        }
         trace.start = Some(self.start.clone());
         trace.earlier = self.calls - 1;
         self.end(limits, called)
@@ -184,7 +186,7 @@ impl Instance {
         let state = self.store.data_mut();
         state.deadline = self.used + limits.call_timeout;
         state.reader = reader;
-        state.trace = Trace::default();
+        state.trace.clear();
         state.taps.take();
         if let Some(tape) = &state.tape {
             tape.begin();

@@ -26,13 +26,13 @@ struct Notes {
 }
 
 impl Taps {
-    /// Returns the notes since the last call of this function.
-    pub(crate) fn take(&self) -> Drawn {
+    /// Returns the notes since the last call of this function, if there are any.
+    pub(crate) fn take(&self) -> Option<Drawn> {
         if !self.0.any.load(Ordering::Relaxed) {
-            return Drawn::default();
+            return None;
         }
         self.0.any.store(false, Ordering::Relaxed);
-        std::mem::take(&mut self.0.drawn.lock())
+        Some(std::mem::take(&mut self.0.drawn.lock()))
     }
 
     fn note(&self, note: impl FnOnce(&mut Drawn)) {

@@ -60,6 +60,7 @@
 //! This crate must not know Kubernetes, objects, the meaning of errors, the number of workers, or
 //! any metrics library.
 
+mod clock;
 mod config;
 mod decision;
 mod index;

@@ -5,18 +5,22 @@
 //! copied. A slot is in at most one list, the list of its `place`. This module does not know why a
 //! key moves.
 
-use crate::slots::{NIL, Slots};
+use crate::slots::{NIL, Place, Slots};
 
 /// A list of slots; see the module.
 pub(crate) struct List {
+    /// The place of its slots.
+    place: Place,
     head: u32,
     tail: u32,
     len: usize,
 }
 
 impl List {
-    pub(crate) const fn new() -> Self {
+    /// Creates the list of a place.
+    pub(crate) const fn new(place: Place) -> Self {
         Self {
+            place,
             head: NIL,
             tail: NIL,
             len: 0,
@@ -43,8 +47,10 @@ impl List {
         })
     }
 
+    /// Adds a slot that is in no list.
     pub(crate) fn push_back<K, T>(&mut self, slots: &mut Slots<K, T>, at: u32) {
         let slot = &mut slots[at];
+        slot.place = self.place;
         slot.prev = self.tail;
         slot.next = NIL;
         match self.tail {
@@ -55,9 +61,11 @@ impl List {
         self.len += 1;
     }
 
-    /// Removes a slot that is in this list.
+    /// Removes a slot that is in this list, which makes it idle.
     pub(crate) fn remove<K, T>(&mut self, slots: &mut Slots<K, T>, at: u32) {
-        let (prev, next) = (slots[at].prev, slots[at].next);
+        let slot = &mut slots[at];
+        slot.place = Place::Idle;
+        let (prev, next) = (slot.prev, slot.next);
         match prev {
             NIL => self.head = next,
             prev => slots[prev].next = next,

@@ -77,7 +77,7 @@ impl<K: Eq, T: Tag> State<K, T> {
         let at = self.entry(hash, key);
         let slot = &mut self.slots[at];
         slot.tag = slot.tag.join(tag);
-        let due = self.now().saturating_add(delay);
+        let due = self.clock.now().saturating_add(delay);
         self.start_timer(at, due, Lane::High, false);
     }
 
@@ -140,7 +140,7 @@ impl<K, T: Tag> State<K, T> {
             return self.enqueue(at, lane);
         }
         self.metrics.retry();
-        let due = self.now().saturating_add(delay);
+        let due = self.clock.now().saturating_add(delay);
         self.start_timer(at, due, lane, false);
     }
 
@@ -150,7 +150,7 @@ impl<K, T: Tag> State<K, T> {
             return;
         }
         self.metrics.retry();
-        let now = self.now();
+        let now = self.clock.now();
         let at_least = at_least.max(not_before);
         let slot = &mut self.slots[at];
         let running = slot.place == Place::Running;

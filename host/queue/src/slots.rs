@@ -8,6 +8,7 @@
 use std::num::NonZeroU64;
 use std::ops::{Index, IndexMut};
 
+use crate::clock::Clock;
 use crate::metrics::Lane;
 use crate::tag::Tag;
 
@@ -54,6 +55,7 @@ pub(crate) struct Slot<K, T> {
     pub(crate) timer: Option<Timer>,
     /// Failures since the last forget. A key with failures keeps its slot.
     pub(crate) failures: u32,
+    /// `List` maintains this field.
     pub(crate) place: Place,
     /// Set if the key became dirty while running: the lane for the key when its run ends.
     pub(crate) again: Option<Lane>,
@@ -86,6 +88,12 @@ impl<K, T: Tag> Slot<K, T> {
     /// Returns whether the key was added since its run began.
     pub(crate) fn is_dirty(&self) -> bool {
         self.again.is_some() || self.again_own
+    }
+
+    /// Returns whether the key may not be handed out yet.
+    #[inline]
+    pub(crate) fn is_held(&self, clock: &mut Clock) -> bool {
+        self.floor != 0 && self.floor > clock.now()
     }
 
     fn new(key: K, hash: u32) -> Self {

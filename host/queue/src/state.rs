@@ -10,9 +10,10 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::clock::Clock;
 use crate::config::Config;
 use crate::index::Index;
-use crate::limit::{BackOff, Tokens, nanos};
+use crate::limit::{BackOff, Tokens};
 use crate::lists::List;
 use crate::metrics::{Lane, Metrics, Stats};
 use crate::slots::{Place, Slots};
@@ -93,22 +94,17 @@ pub(crate) struct State<K, T> {
     pub(crate) bucket: Option<Tokens>,
     pub(crate) metrics: Arc<dyn Metrics>,
     times: bool,
-    /// Time zero. At the start one nanosecond in the past, so that no event has the time 0.
-    epoch: Instant,
-    /// The time of this hold of the lock; 0 until it is first read. Reading the clock costs more
-    /// than the rest of an add.
-    pub(crate) read: u64,
+    pub(crate) clock: Clock,
 }
 
 impl<K, T: Tag> State<K, T> {
     pub(crate) fn new(config: Config) -> Self {
-        let now = Instant::now();
         Self {
             slots: Slots::new(),
             index: Index::new(),
-            high: List::new(),
-            low: List::new(),
-            running: List::new(),
+            high: List::new(Place::Queued(Lane::High)),
+            low: List::new(Place::Queued(Lane::Low)),
+            running: List::new(Place::Running),
             timers: Timers::new(),
             phase: Phase::Open,
             passed_over: 0,
@@ -122,32 +118,12 @@ impl<K, T: Tag> State<K, T> {
             bucket: config.bucket.map(Tokens::new),
             times: config.metrics.wants_times(),
             metrics: config.metrics,
-            epoch: now.checked_sub(Duration::from_nanos(1)).unwrap_or(now),
-            read: 0,
+            clock: Clock::new(),
         }
-    }
-
-    /// Nanoseconds since time zero. Constant throughout one hold of the lock.
-    pub(crate) fn now(&mut self) -> u64 {
-        if self.read == 0 {
-            self.read = nanos(Instant::now().saturating_duration_since(self.epoch));
-        }
-        self.read
-    }
-
-    /// Converts a time of this queue to an instant for a sleep, at most a year ahead; the sleeper
-    /// then checks again.
-    pub(crate) fn instant(&self, time: u64) -> Instant {
-        const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
-        let now = Instant::now();
-        self.epoch
-            .checked_add(Duration::from_nanos(time))
-            .unwrap_or(now + YEAR)
-            .min(now + YEAR)
     }
 
     fn stamp(&mut self) -> u64 {
-        if self.times { self.now() } else { 0 }
+        if self.times { self.clock.now() } else { 0 }
     }
 
     pub(crate) fn wake_getter(&mut self) {
@@ -157,7 +133,6 @@ impl<K, T: Tag> State<K, T> {
     }
 
     fn push(&mut self, at: u32, lane: Lane) {
-        self.slots[at].place = Place::Queued(lane);
         let list = match lane {
             Lane::High => &mut self.high,
             Lane::Low => &mut self.low,
@@ -177,11 +152,11 @@ impl<K, T: Tag> State<K, T> {
     /// Marks a key as dirty. The key moves up a lane if needed, never down. A key that its floor
     /// holds is queued when the floor is over.
     pub(crate) fn enqueue(&mut self, at: u32, lane: Lane) {
-        let place = self.slots[at].place;
-        match place {
-            Place::Idle if self.is_held(at) => self.hold(at, lane),
+        let slot = &mut self.slots[at];
+        match slot.place {
+            Place::Idle if slot.is_held(&mut self.clock) => self.hold(at, lane),
             Place::Idle => {
-                self.slots[at].queued_at = self.stamp();
+                slot.queued_at = if self.times { self.clock.now() } else { 0 };
                 self.metrics.add(lane);
                 self.push(at, lane);
             }
@@ -207,11 +182,13 @@ impl<K, T: Tag> State<K, T> {
     }
 
     /// Queues keys whose delay is over, at most one batch. Returns whether more are due.
+    #[inline]
     pub(crate) fn fire(&mut self) -> bool {
-        if self.timers.len() == 0 || self.phase != Phase::Open {
-            return false;
-        }
-        let now = self.now();
+        self.timers.len() > 0 && self.phase == Phase::Open && self.fire_some()
+    }
+
+    fn fire_some(&mut self) -> bool {
+        let now = self.clock.now();
         for _ in 0..FIRE_BATCH {
             let Some((_, at)) = self.timers.first().filter(|(due, _)| *due <= now) else {
                 return false;
@@ -221,13 +198,6 @@ impl<K, T: Tag> State<K, T> {
             self.enqueue(at, lane);
         }
         self.timers.first().is_some_and(|(due, _)| due <= now)
-    }
-
-    /// Returns whether a key may not be handed out yet.
-    #[inline]
-    fn is_held(&mut self, at: u32) -> bool {
-        let floor = self.slots[at].floor;
-        floor != 0 && floor > self.now()
     }
 
     /// Starts the timer that queues a key at its floor. The key is in no list.
@@ -240,10 +210,9 @@ impl<K, T: Tag> State<K, T> {
         let slot = &mut self.slots[at];
         slot.floor = slot.floor.max(floor);
         if let Place::Queued(lane) = slot.place
-            && self.is_held(at)
+            && slot.is_held(&mut self.clock)
         {
             self.pull(at, lane);
-            self.slots[at].place = Place::Idle;
             self.hold(at, lane);
         }
     }
@@ -325,13 +294,12 @@ impl<K, T: Tag> State<K, T> {
         };
         self.pull(at, lane);
         self.running.push_back(&mut self.slots, at);
-        let now = if self.times || self.slots[at].back_off_until != 0 {
-            self.now()
+        let slot = &mut self.slots[at];
+        let now = if self.times || slot.back_off_until != 0 {
+            self.clock.now()
         } else {
             0
         };
-        let slot = &mut self.slots[at];
-        slot.place = Place::Running;
         slot.floor = 0;
         slot.ran_in = lane;
         slot.early = slot.back_off_until > now;
@@ -369,13 +337,12 @@ impl<K, T: Tag> State<K, T> {
     pub(crate) fn done(&mut self, at: u32) {
         self.running.remove(&mut self.slots, at);
         let slot = &mut self.slots[at];
-        slot.place = Place::Idle;
         let mut again = slot.again.take();
         if std::mem::take(&mut slot.again_own) {
             again = Some(Lane::High);
         }
         match again {
-            Some(lane) if self.is_held(at) => self.hold(at, lane),
+            Some(lane) if slot.is_held(&mut self.clock) => self.hold(at, lane),
             Some(lane) => self.push(at, lane),
             None => self.release(at),
         }
@@ -401,7 +368,7 @@ impl<K, T: Tag> State<K, T> {
         match (self.leader, self.timers.first()) {
             (None, Some((first, _))) => {
                 self.leader = Some(first);
-                Some(self.instant(first))
+                Some(self.clock.instant(first))
             }
             _ => None,
         }

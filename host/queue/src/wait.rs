@@ -65,7 +65,7 @@ impl<K, T: Tag> Shared<K, T> {
     #[inline]
     pub(crate) fn with<R>(&self, action: impl FnOnce(&mut State<K, T>) -> R) -> R {
         let mut state = self.state.lock();
-        state.read = 0;
+        state.clock.begin();
         let result = action(&mut state);
         self.failing.store(state.failing, Ordering::Relaxed);
         let wake = std::mem::take(&mut state.wake);

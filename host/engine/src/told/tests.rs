@@ -46,7 +46,7 @@ fn a_clock_goes_on_from_its_last_reading() {
     assert_eq!(wall.now(), Duration::from_nanos(30));
     assert_eq!(wall.now(), Duration::from_nanos(30 + STEP));
     assert_eq!(monotonic.now(), 1 + 2 * STEP);
-    let noted = taps.take();
+    let noted = taps.take().unwrap_or_default();
     assert_eq!(noted.wall, [10, 30, 30 + STEP]);
     assert_eq!(noted.monotonic.len(), 3);
 }
@@ -78,19 +78,19 @@ fn random_numbers_are_made_of_the_bytes_that_the_taps_note() {
     secure.fill_bytes(&mut bytes);
     assert_eq!(bytes, [14, 0, 0]);
     let wanted: Vec<u8> = (1..=4).chain(6..=14).chain([0, 0]).collect();
-    assert_eq!(taps.take().random, wanted);
+    assert_eq!(taps.take().unwrap_or_default().random, wanted);
 }
 
 #[test]
 fn what_was_noted_is_told_again() {
     let mut wasi = WasiCtxBuilder::new();
     let (taps, seed, tape) = tell(&mut wasi, Arc::new(told()));
-    assert_eq!((seed, taps.take()), (7, Drawn::default()));
+    assert_eq!((seed, taps.take()), (7, None));
     tape.begin();
     let mut first = Chance(taps.clone(), tape);
     let numbers = (first.next_u32(), first.next_u32());
     let again = Told {
-        call: taps.take(),
+        call: taps.take().unwrap_or_default(),
         ..told()
     };
     let tape = Tape::new(Arc::new(again));

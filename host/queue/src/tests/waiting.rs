@@ -162,7 +162,7 @@ async fn random_drops_lose_no_wake_up() {
                     || state
                         .timers
                         .first()
-                        .is_some_and(|(due, _)| due + 1_000_000 <= state.now())
+                        .is_some_and(|(due, _)| due + 1_000_000 <= state.clock.now())
             });
             assert!(
                 !ready || getters.is_empty() || getters.iter().any(Hand::woken),

@@ -71,6 +71,27 @@ impl Draft {
         }
     }
 
+    /// Makes this the draft of another turn, as [`Draft::new`], without moving anything.
+    pub(crate) fn reset(&mut self, lease: &Lease<ObjectName, WakeTag>, at: Instant) {
+        let Self {
+            began,
+            wait,
+            lane,
+            tag,
+            act,
+            broke,
+            attempt,
+            last,
+            call,
+            called,
+            trace,
+        } = self;
+        (*began, *wait, *lane, *tag) = (at, lease.wait(), lease.lane(), lease.tag());
+        (*act, *broke, *attempt, *last) = (NOTHING, None, 0, None);
+        (*call, *called) = (Duration::ZERO, None);
+        trace.clear();
+    }
+
     /// Notes that the policy's call, which began at this time, has ended.
     pub(crate) fn called(&mut self, began: Instant) {
         self.call = began.elapsed();

@@ -31,7 +31,9 @@ impl Effects {
                 acts: Acts::default(),
             };
         }
-        let carried = self.carry_out(turn, effects, removal).await;
+        let carried = self.carry_out(turn, effects, removal);
+        // Boxed, so that turns without effects stay small: a turn's future is moved.
+        let carried = Box::pin(carried).await;
         Settled {
             ended: carried.stop.map_or(Ended::Done(next), Ended::Refused),
             busy: at_once || carried.wrote,
@@ -41,7 +43,7 @@ impl Effects {
 
     /// Runs a turn without a call: the object gets its finalizer before the plugin may see it.
     pub(crate) async fn prepare(self: &Arc<Self>, turn: &Arc<Turn>, effect: Effect) -> Settled {
-        let carried = self.carry_out(turn, Vec::new(), Some(effect)).await;
+        let carried = Box::pin(self.carry_out(turn, Vec::new(), Some(effect))).await;
         let ended = match carried.stop {
             None if carried.wrote => Ended::Prepared,
             // Another writer removes the finalizer as fast as it is added.
