@@ -54,5 +54,5 @@ pub use read::{
 pub use request::{Change, MapRequest, Refusal, Request};
 pub use selector::LabelSelector;
 pub use striped::Striped;
-pub use text::{chain, chain_line, cut, one_line};
+pub use text::{chain, chain_line, cut, fits, one_line};
 pub use trace::Trace;
