@@ -1,7 +1,7 @@
 //! Watches the keys that have turns for warnings: which warnings are new, and how many there are
 //! now.
 //!
-//! A task calls [`Watch::look`] every few seconds. A look only covers keys with a turn since the
+//! A task calls [`Watch::look`] every [`STEP`]. A look only covers keys with a turn since the
 //! last look, so that an idle host has nothing to do. This module must not know that task, Events
 //! or metrics, and reads no clock.
 
@@ -20,6 +20,9 @@ use crate::journal::story::Warning;
 use crate::journal::wakes::Wakened;
 use crate::journal::warnings::warnings;
 use crate::journal::{Journal, mark_own};
+
+/// The pause between two looks.
+pub(crate) const STEP: Duration = Duration::from_secs(2);
 
 /// Number of warnings that are kept: 1,000 of about half a KiB each. If a policy is wrong about
 /// every object, the first thousand warnings show it.

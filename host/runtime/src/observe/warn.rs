@@ -2,7 +2,7 @@
 //! module must not know which habits cause a warning.
 
 use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use vmhost_cluster::{Author, ObjectRef, RecordedEvent, Recorder};
 use vmhost_core::{EventType, ObjectName};
@@ -13,10 +13,7 @@ use crate::deploy::slot::Slot;
 use crate::journal::redact::PluginSecrets;
 use crate::journal::tell;
 use crate::journal::warnings::warnings;
-use crate::journal::watch::{News, Warnings};
-
-/// The pause between two looks.
-const STEP: Duration = Duration::from_secs(2);
+use crate::journal::watch::{News, STEP, Warnings};
 
 /// However large the journal is, looks take at most one part in this many of the time.
 const SHARE: u32 = 100;

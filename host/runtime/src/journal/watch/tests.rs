@@ -1,8 +1,10 @@
 //! Tests which warnings are new, which hold, and which end, over a journal.
 
+use vmhost_core::Next;
+
 use super::*;
 use crate::journal::warnings::tests::parts::{
-    CONTROLLER, at, change, key, origin, polling, primary, quiet, turn,
+    CONTROLLER, at, change, config_map, key, managed, origin, polling, primary, quiet, turn,
 };
 
 /// Returns a journal, and a watch that began at the start of the story.
@@ -182,6 +184,94 @@ fn what_the_last_look_found_is_told() {
     let news = warnings.look(&journal, Instant::now(), |_, _| vec![found.clone()]);
     assert_eq!(news.len(), 1);
     assert_eq!(warnings.all(), [found]);
+}
+
+/// Records a loop's turn with this number, at this time. Returns when the next one begins.
+type Loop = fn(&Journal, u32, u64) -> u64;
+
+/// Returns how long after the first turn of a loop its warning is new, in milliseconds.
+fn told_after(name: &str, turn: Loop) -> Option<u64> {
+    let (journal, mut watch) = start();
+    let (mut number, mut next) = (0, 0);
+    let mut looks = (1..100).map(|look| look * STEP.as_millis() as u64);
+    looks.find(|&ms| {
+        while next < ms {
+            next = turn(&journal, number, next);
+            number += 1;
+        }
+        let told = news(&mut watch, &journal, ms);
+        told.iter().any(|(found, _)| found == name)
+    })
+}
+
+/// Returns the turn as one that failed for the time with this number, and when it is retried: the
+/// back-off is the default.
+fn retried(turn: TurnRecord, number: u32, ms: u64) -> (TurnRecord, u64) {
+    let turn = TurnRecord {
+        attempt: number,
+        ..turn.by_itself().ends(Next::Retry("not yet".into()))
+    };
+    (turn, ms + (5 << number))
+}
+
+#[test]
+fn each_loop_is_told_within_ten_seconds() {
+    let wakes_itself: Loop = |journal, number, ms| {
+        let version = u64::from(number);
+        let turn = turn(ms).by_own_write(number + 1);
+        journal.turn(turn.patches(primary(), version, version + 1));
+        ms + 100
+    };
+    let writes_nothing: Loop = |journal, _, ms| {
+        journal.turn(turn(ms).patches(primary(), 7, 7));
+        ms + 1000
+    };
+    let fights: Loop = |journal, number, ms| {
+        let (ours, theirs) = (r#"{"replicas":1}"#, r#"{"replicas":5}"#);
+        let rival = managed(&[("rival", "2026-01-01T00:00:09Z")]);
+        let (own, others) = (2 * number + 1, 2 * number + 2);
+        let version = 100 + u64::from(own);
+        journal.turn(turn(ms).patches(primary(), version - 1, version));
+        let wakes = &journal.wakes;
+        wakes.add(change(own, ms, &primary(), (theirs, ours), None));
+        wakes.add(change(
+            others,
+            ms + 1000,
+            &primary(),
+            (ours, theirs),
+            Some(&rival),
+        ));
+        ms + 1000
+    };
+    let polls: Loop = |journal, _, ms| {
+        journal.quiet(polling(quiet(ms), 500));
+        ms + 500
+    };
+    let waits: Loop = |journal, number, ms| {
+        let reads = turn(ms).reads(config_map("missing"), false);
+        let (turn, next) = retried(reads, number, ms);
+        journal.turn(turn);
+        next
+    };
+    let cleans_up: Loop = |journal, number, ms| {
+        let (turn, next) = retried(turn(ms), number, ms);
+        journal.turn(TurnRecord {
+            deleting: true,
+            ..turn
+        });
+        next
+    };
+    for (name, turn) in [
+        ("self-waking", wakes_itself),
+        ("write-unchanged", writes_nothing),
+        ("fights-with", fights),
+        ("never-quiet", polls),
+        ("waiting-on", waits),
+        ("finalizer-stuck", cleans_up),
+    ] {
+        let after = told_after(name, turn);
+        assert!(after.is_some_and(|ms| ms <= 10_000), "{name}: {after:?}");
+    }
 }
 
 /// Returns the warnings about a key, without hiding anything.
