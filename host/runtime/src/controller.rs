@@ -4,8 +4,8 @@
 //! Only names go through the queue: a turn reads the newest snapshot from the store. `waking` drops
 //! the type of an event. This module must not know workers, or how a turn runs.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -55,6 +55,7 @@ pub struct Controller {
     clock: Option<Clock>,
     settings: Settings,
     started: AtomicBool,
+    told: Once,
     /// The cluster of its keys; `None` at home.
     pub(crate) member: Option<Arc<Member>>,
 }
@@ -138,6 +139,7 @@ impl Controller {
                 _ => None,
             },
             started: AtomicBool::new(false),
+            told: Once::new(),
             settings,
             member: None,
         })
@@ -161,6 +163,17 @@ impl Controller {
     /// Marks the workers as started. Returns `false` if they were started before.
     pub(crate) fn start(&self) -> bool {
         !self.started.swap(true, Ordering::AcqRel)
+    }
+
+    /// Logs that the workers start to take keys; only the first call does.
+    pub(crate) fn tell_of_start(&self) {
+        self.told.call_once(|| {
+            tracing::info!(
+                controller = &*self.label,
+                workers = self.workers,
+                "starting workers"
+            );
+        });
     }
 
     /// Returns whether the workers have been started.

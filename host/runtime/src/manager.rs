@@ -36,7 +36,6 @@ use crate::observe::{sample, warn};
 use crate::rights::wait::Rights;
 use crate::shadow::order::Shadows;
 use crate::site::sites::Sites;
-use crate::turn::STANDBY_STEP;
 use crate::turn::effects::Effects;
 use crate::turn::effects::reach::Clusters;
 use crate::turn::effects::writes::FencedWriter;
@@ -308,14 +307,6 @@ impl Workers {
         let Some(Tools { effects, rights }) = self.tools(controller) else {
             return;
         };
-        match self.leadership.is_leading() {
-            true => tell_of_start(controller),
-            false => {
-                let of = (slot.clone(), controller.clone());
-                self.tasks
-                    .spawn(tell_once_leading(of, self.leadership.clone()));
-            }
-        }
         let worker = Worker {
             slot: slot.clone(),
             controller: controller.clone(),
@@ -351,37 +342,6 @@ impl Workers {
             async move { member.run(task).await }
         };
         self.tasks.spawn_on(supervise(label, work), &self.guests);
-    }
-}
-
-/// Logs that the workers of a controller start.
-fn tell_of_start(controller: &Controller) {
-    tracing::info!(
-        controller = &*controller.label,
-        workers = controller.workers,
-        "starting workers"
-    );
-}
-
-/// Logs that the workers of a controller start, when this host leads and still has the controller:
-/// those of a standby only wait.
-async fn tell_once_leading(
-    (slot, controller): (Arc<Slot>, Arc<Controller>),
-    leadership: Arc<Leadership>,
-) {
-    let is_ours = || slot.current().sources(&controller).is_some();
-    while tokio::time::timeout(STANDBY_STEP, leadership.leads())
-        .await
-        .is_err()
-    {
-        // A swap may have replaced the controller meanwhile, or its cluster was left.
-        if !is_ours() {
-            return;
-        }
-    }
-    // The host may be ending instead.
-    if leadership.is_leading() && is_ours() {
-        tell_of_start(&controller);
     }
 }
 

@@ -59,6 +59,12 @@ impl Worker {
         let Self {
             slot, controller, ..
         } = &self;
+        if self.leads().await.is_none() {
+            return;
+        }
+        if self.leadership.is_leading() {
+            controller.tell_of_start();
+        }
         let mut metrics = WorkerMetrics::new(&controller.metrics);
         let mut kept: Option<Desks> = None;
         let mut draft: Option<Box<Draft>> = None;
@@ -123,7 +129,7 @@ impl Worker {
             let reconcile = turn.reconcile.clone();
             let draft = match &mut draft {
                 Some(draft) => {
-                    **draft = Draft::new(&lease, began);
+                    draft.reset(&lease, began);
                     draft
                 }
                 None => draft.insert(Box::new(Draft::new(&lease, began))),

@@ -20,17 +20,23 @@ impl Worker {
         self.controller.queue.try_get()
     }
 
+    /// Waits until this host leads, or ends. Returns `None` if the worker has to end.
+    pub(super) async fn leads(&self) -> Option<()> {
+        while !self.leadership.is_leading()
+            && tokio::time::timeout(STANDBY_STEP, self.leadership.leads())
+                .await
+                .is_err()
+        {
+            // A swap may have replaced the controller meanwhile.
+            self.slot.current().sources(&self.controller)?;
+        }
+        Some(())
+    }
+
     /// Waits for the next key while this host leads. Returns `None` if the worker has to end.
     pub(super) async fn next(&self) -> Option<Lease<ObjectName, WakeTag>> {
         loop {
-            while !self.leadership.is_leading()
-                && tokio::time::timeout(STANDBY_STEP, self.leadership.leads())
-                    .await
-                    .is_err()
-            {
-                // A swap may have replaced the controller meanwhile.
-                self.slot.current().sources(&self.controller)?;
-            }
+            self.leads().await?;
             let lease = self.controller.queue.get().await?;
             if self.leadership.is_leading() {
                 return Some(lease);
