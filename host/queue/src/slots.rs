@@ -90,6 +90,12 @@ impl<K, T: Tag> Slot<K, T> {
         self.again.is_some() || self.again_own
     }
 
+    /// Returns whether no state is left.
+    #[inline]
+    pub(crate) fn is_over(&self) -> bool {
+        self.place == Place::Idle && self.timer.is_none() && self.failures == 0
+    }
+
     /// Returns whether the key may not be handed out yet.
     #[inline]
     pub(crate) fn is_held(&self, clock: &mut Clock) -> bool {
@@ -201,9 +207,9 @@ impl<K, T: Tag> Slots<K, T> {
         at
     }
 
-    /// Frees a slot. The caller has reset its fields to those of a new slot (except those that an
-    /// insert or a run overwrites).
-    pub(crate) fn remove(&mut self, at: u32) {
+    /// Frees a slot, and returns its hash. The caller has reset its fields to those of a new slot
+    /// (except those that an insert or a run overwrites).
+    pub(crate) fn remove(&mut self, at: u32) -> u32 {
         self.live -= 1;
         let number = at / CHUNK;
         let chunk = &mut self.chunks[number as usize];
@@ -211,10 +217,12 @@ impl<K, T: Tag> Slots<K, T> {
         slot.key = None;
         slot.tag = T::default();
         slot.next = chunk.free;
+        let hash = slot.hash;
         chunk.free = at;
         chunk.live -= 1;
         if self.live == 0 {
-            return self.reset();
+            self.reset();
+            return hash;
         }
         if chunk.live == CHUNK - 1 {
             // Placed below the last, so that this chunk drains instead of being filled again.
@@ -228,6 +236,7 @@ impl<K, T: Tag> Slots<K, T> {
             chunk.slots = Vec::new();
             chunk.free = NIL;
         }
+        hash
     }
 }
 

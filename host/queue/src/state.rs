@@ -344,7 +344,8 @@ impl<K, T: Tag> State<K, T> {
         match again {
             Some(lane) if slot.is_held(&mut self.clock) => self.hold(at, lane),
             Some(lane) => self.push(at, lane),
-            None => self.release(at),
+            None if slot.is_over() => self.free(at),
+            None => {}
         }
         if self.drain_awaited && self.running.len() == 0 {
             self.drain_awaited = false;
@@ -354,11 +355,14 @@ impl<K, T: Tag> State<K, T> {
 
     /// Frees the slot of a key if no state is left in it.
     pub(crate) fn release(&mut self, at: u32) {
-        let slot = &self.slots[at];
-        if slot.place == Place::Idle && slot.timer.is_none() && slot.failures == 0 {
-            self.index.remove(slot.hash, at);
-            self.slots.remove(at);
+        if self.slots[at].is_over() {
+            self.free(at);
         }
+    }
+
+    fn free(&mut self, at: u32) {
+        let hash = self.slots.remove(at);
+        self.index.remove(hash, at);
     }
 
     /// Registers a sleeping getter. Returns when the getter must wake at the latest if it becomes

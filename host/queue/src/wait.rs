@@ -68,9 +68,10 @@ impl<K, T: Tag> Shared<K, T> {
         state.clock.begin();
         let result = action(&mut state);
         self.failing.store(state.failing, Ordering::Relaxed);
-        let wake = std::mem::take(&mut state.wake);
-        drop(state);
+        let wake = state.wake;
         if wake != Wake::default() {
+            state.wake = Wake::default();
+            drop(state);
             self.wake(wake);
         }
         result
