@@ -2,7 +2,7 @@
 //! forgotten.
 
 use std::future::poll_fn;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
@@ -142,12 +142,10 @@ impl Instance {
             self.begin_http(request);
         }
         let _active = engine.ticker().enter();
-        let called = within_own_time(
-            limits.call_timeout,
-            &self.waits,
-            v1::reconcile(&self.plugin, &mut self.store, request),
-        )
-        .await;
+        let called = {
+            let call = pin!(v1::reconcile(&self.plugin, &mut self.store, request));
+            within_own_time(limits.call_timeout, &self.waits, call).await
+        };
         let state = self.store.data_mut();
         std::mem::swap(trace, &mut state.trace);
         if let Some(drawn) = state.taps.take() {
@@ -169,12 +167,10 @@ impl Instance {
     ) -> Result<Result<Vec<ObjectName>, String>, CallError> {
         self.begin(limits, Some(reader));
         let _active = engine.ticker().enter();
-        let called = within_own_time(
-            limits.call_timeout,
-            &self.waits,
-            v1::map(&self.plugin, &mut self.store, request),
-        )
-        .await;
+        let called = {
+            let call = pin!(v1::map(&self.plugin, &mut self.store, request));
+            within_own_time(limits.call_timeout, &self.waits, call).await
+        };
         self.end(limits, called)
     }
 
@@ -273,16 +269,16 @@ pub(crate) fn ended<T>(
 /// in a host function (a WASI poll). It fires a little later than the epochs, so that a spinning
 /// guest gets their more specific error. Most calls never wait, and never poll the timer.
 pub(crate) async fn within<F: Future>(timeout: Duration, call: F) -> Option<F::Output> {
-    within_own_time(timeout, &Waits::default(), call).await
+    within_own_time(timeout, &Waits::default(), pin!(call)).await
 }
 
-/// Like [`within`], but does not count the time that the call waits for the host's own limits.
+/// Like [`within`], but does not count the time that the call waits for the host's own limits. The
+/// call is pinned by the caller: this function's future would hold it twice.
 async fn within_own_time<F: Future>(
     timeout: Duration,
     waits: &Waits,
-    call: F,
+    mut call: Pin<&mut F>,
 ) -> Option<F::Output> {
-    let mut call = pin!(call);
     let first = poll_fn(|context| Poll::Ready(call.as_mut().poll(context))).await;
     if let Poll::Ready(output) = first {
         return Some(output);

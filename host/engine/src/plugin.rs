@@ -102,9 +102,14 @@ impl Plugin {
 
     /// Takes an idle instance of the current image, or creates one.
     async fn take(&self) -> Result<Counted, CallError> {
-        if let Some(idle) = self.pool.pop() {
-            return Ok(idle);
+        match self.pool.pop() {
+            Some(idle) => Ok(idle),
+            // Boxed, so that the future of a call that finds one stays small: it is moved.
+            None => Box::pin(self.create()).await,
         }
+    }
+
+    async fn create(&self) -> Result<Counted, CallError> {
         let of = self.image().await?;
         let most = of.image.most;
         if self.pool.live() >= most {
