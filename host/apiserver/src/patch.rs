@@ -124,6 +124,7 @@ pub(crate) fn patch(inner: &mut Inner, call: &Call<'_>, patch: &Patch) -> Result
     if !new.is_object() {
         return Err(ApiError::bad_request("the patch leaves no object"));
     }
+    write::check_named(call, &new)?;
     // A patch that removes resourceVersion removes the precondition, not the version.
     meta::of(&mut new).retain(|field, value| field != "resourceVersion" || value.is_string());
     write::replace(inner, call, &live, new, false)

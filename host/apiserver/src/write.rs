@@ -18,7 +18,7 @@ use vmhost_merge::keep_times;
 
 use admit::Proposal;
 use steps::{check, check_depth, known_faults, prepare, shape};
-pub(crate) use steps::{check_place, check_preconditions, check_type};
+pub(crate) use steps::{check_named, check_place, check_preconditions, check_type};
 
 use crate::access::{creation, review};
 use crate::call::{Call, Done, Door};
@@ -154,6 +154,7 @@ fn is_terminating(inner: &Inner, target: &Target) -> Result<bool, ApiError> {
 /// PUT: replaces the object with the body.
 pub(crate) fn update(inner: &mut Inner, call: &Call<'_>, mut new: Value) -> Result<Done, ApiError> {
     check_type(call.target, &mut new)?;
+    check_named(call, &new)?;
     let live = match call.live(inner) {
         Ok(live) => live,
         Err(_) if call.target.kind.create_on_update && call.door == Door::Main => {

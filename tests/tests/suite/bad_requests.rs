@@ -85,6 +85,40 @@ async fn bodies_that_cannot_be_read_are_refused(server: &TestServer) -> Result<(
     Ok(())
 }
 
+both_servers!(an_update_without_a_name_keeps_the_object_as_it_is);
+async fn an_update_without_a_name_keeps_the_object_as_it_is(server: &TestServer) -> Result<()> {
+    let raw = Raw::of(&server.kubeconfig())?;
+    let namespace = server.namespace("no-name").await?;
+    let path = format!("/api/v1/namespaces/{namespace}/configmaps");
+    let labels = json!({ "labels": { "a": "b" }, "name": "a" });
+    let object = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": labels });
+    let object = object.to_string();
+    let (code, answer) = raw.send("POST", &path, JSON, object.as_bytes()).await?;
+    ensure!(code == 201, "{answer}");
+    let path = format!("{path}/a");
+    let patch = "application/json-patch+json";
+    for (method, media, body) in [
+        ("PUT", JSON, r#"{"apiVersion":"v1","kind":"ConfigMap"}"#),
+        (
+            "PUT",
+            JSON,
+            r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{}}"#,
+        ),
+        ("PATCH", MERGE, r#"{"metadata":null}"#),
+        ("PATCH", MERGE, r#"{"metadata":{"name":null}}"#),
+        ("PATCH", patch, r#"[{"op":"remove","path":"/metadata"}]"#),
+    ] {
+        let (code, answer) = raw.send(method, &path, media, body.as_bytes()).await?;
+        ensure!(code == 400, "{method} {body}: {answer}");
+        let message = "the name of the object (a based on URL) was undeterminable: \
+                       name must be provided";
+        ensure!(answer.contains(message), "{method} {body}: {answer}");
+    }
+    let (_, answer) = raw.send("GET", &path, JSON, b"").await?;
+    ensure!(answer.contains(r#""labels":{"a":"b"}"#), "{answer}");
+    Ok(())
+}
+
 both_servers!(requests_that_do_not_end_hold_up_nobody);
 async fn requests_that_do_not_end_hold_up_nobody(server: &TestServer) -> Result<()> {
     let raw = Raw::of(&server.kubeconfig())?;

@@ -90,6 +90,18 @@ pub(super) fn check_depth(body: &Value) -> Result<(), ApiError> {
     ))
 }
 
+/// Refuses an update that does not name its object: what has lost its metadata would also lose its
+/// labels, owners and finalizers.
+pub(crate) fn check_named(call: &Call<'_>, new: &Value) -> Result<(), ApiError> {
+    if !meta::text(new, "name").is_empty() {
+        return Ok(());
+    }
+    let name = call.name;
+    Err(ApiError::bad_request(format!(
+        "the name of the object ({name} based on URL) was undeterminable: name must be provided"
+    )))
+}
+
 /// Checks that name and namespace of the body match the path, and fills them in if they are
 /// missing.
 pub(crate) fn check_place(call: &Call<'_>, new: &mut Value) -> Result<(), ApiError> {
