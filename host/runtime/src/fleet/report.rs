@@ -58,7 +58,7 @@ impl Reporter {
                 REFUSED,
                 "ClusterRefused",
                 about,
-                "not used until it changes",
+                "not used until that changes",
             ),
         };
         let about = one_line(about);

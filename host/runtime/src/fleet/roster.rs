@@ -14,8 +14,8 @@ use super::found::{Found, is_name};
 use super::objects::Objects;
 use super::profiles::Profiles;
 
-/// How often files are read.
-const POLL: Duration = Duration::from_secs(10);
+/// How often files are read. The cluster of a file that is removed is left within five seconds.
+const POLL: Duration = Duration::from_secs(4);
 
 /// How long the objects of a burst of changes are collected.
 const SETTLE: Duration = Duration::from_millis(100);

@@ -102,7 +102,13 @@ fn of_field(text: &str) -> Result<Source, String> {
 fn of_files(text: &str) -> Result<Source, String> {
     let path = PathBuf::from(text);
     let name = path.file_name().and_then(|name| name.to_str());
-    let folder = path.parent().map(PathBuf::from).unwrap_or_default();
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
+        _ => PathBuf::from("."),
+    };
+    if text.contains('[') {
+        return Err("a pattern has only * and ?, such as /etc/clusters/*.yaml".to_owned());
+    }
     let is_pattern = |text: &str| text.contains(['*', '?']);
     match name {
         Some(name) if !folder.to_str().is_none_or(is_pattern) => Ok(Source::Files(Pattern {
@@ -177,6 +183,11 @@ mod tests {
             name: "*.yaml".into(),
         });
         assert_eq!(source("files:/etc/clusters/*.yaml"), Ok(files));
+        let here = Source::Files(Pattern {
+            folder: ".".into(),
+            name: "*.yaml".into(),
+        });
+        assert_eq!(source("files:*.yaml"), Ok(here));
     }
 
     #[test]
@@ -194,6 +205,7 @@ mod tests {
             ("field:Cluster.v1.a:spec[*].x", "several"),
             ("files:/etc/*/config", "only the name"),
             ("files:", "only the name"),
+            ("files:/etc/[ab]*.yaml", "only * and ?"),
         ] {
             let error = source(given).unwrap_err().to_string();
             let is_named = error.contains(words) && error.contains("--clusters");
