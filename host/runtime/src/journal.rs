@@ -102,6 +102,8 @@ struct Part {
     hand: usize,
     /// Number of quiet turns.
     quiet_turns: u64,
+    /// Whether a key's quiet turns were dropped for those of another key.
+    quiet_gone: bool,
     /// Number of records that were dropped for newer ones.
     dropped: u64,
 }
@@ -123,8 +125,10 @@ impl Part {
             known.add(turn);
             return;
         }
-        self.names += turn.key.as_str().len();
+        let key = turn.key.clone();
+        self.names += key.as_str().len();
         let before = place.replace(turn);
+        self.quiet_gone |= before.as_ref().is_some_and(|before| before.key != key);
         self.names -= before.map_or(0, |before| before.key.as_str().len());
         self.make_room(at);
     }
@@ -140,6 +144,7 @@ impl Part {
                 && let Some(gone) = self.quiet[self.hand].take()
             {
                 self.names -= gone.key.as_str().len();
+                self.quiet_gone = true;
             }
         }
     }
@@ -320,6 +325,11 @@ impl Journal {
         });
         let reviews = (0, self.reviews.lock().dropped);
         counts.fold(reviews, |all, one| (all.0 + one.0, all.1 + one.1))
+    }
+
+    /// Returns whether keys may have had turns of which there is no record any more.
+    pub(crate) fn has_gaps(&self) -> bool {
+        self.counts().1 > 0 || self.parts.iter().any(|part| part.lock().quiet_gone)
     }
 
     /// Converts a time of a record to the time of day.

@@ -255,6 +255,19 @@ fn quiet_turns_are_folded_into_a_count() {
 }
 
 #[test]
+fn a_quiet_key_that_made_way_for_another_leaves_a_gap() {
+    // Room for one record of a quiet turn.
+    let journal = Journal::new(1, 1);
+    let origin = origin();
+    journal.quiet(quiet(&origin, "x", Instant::now()));
+    journal.quiet(quiet(&origin, "x", Instant::now()));
+    assert!(!journal.has_gaps(), "the turns of one key");
+    journal.quiet(quiet(&origin, "y", Instant::now()));
+    assert!(journal.has_gaps() && journal.of(CONTROLLER, &key("x")).1.is_empty());
+    assert_eq!(journal.counts(), (3, 0));
+}
+
+#[test]
 fn long_names_of_quiet_keys_stay_within_the_bytes() {
     let (journal, origin) = (Journal::new(1 << 18, 1), origin());
     let start = Instant::now();

@@ -35,12 +35,16 @@ async fn follow(plugins: Weak<Plugins>, held: Arc<Warnings>) {
         let Some(plugins) = plugins.upgrade() else {
             return;
         };
-        let began = Instant::now();
         let (looked, held) = (plugins.clone(), held.clone());
-        // The only thread for I/O must not wait for a look.
-        let news = tokio::task::spawn_blocking(move || look(&looked, &held)).await;
-        pause = STEP.max(began.elapsed() * SHARE);
-        for news in &news.unwrap_or_default() {
+        // The only thread for I/O must not wait for a look. How long the look waits for a thread
+        // does not count.
+        let looked = tokio::task::spawn_blocking(move || {
+            let began = Instant::now();
+            (look(&looked, &held), began.elapsed())
+        });
+        let (news, took) = looked.await.unwrap_or_default();
+        pause = STEP.max(took * SHARE);
+        for news in &news {
             report(&plugins, news);
         }
     }

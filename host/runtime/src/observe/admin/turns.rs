@@ -202,7 +202,7 @@ impl Turns {
             "this vmhost is a standby, and only the leader takes keys"
         } else if !controllers.iter().any(|keyed| keyed.started) {
             "the controller's workers have not started yet; see `vmhost status`"
-        } else if self.journal.counts().1 > 0 {
+        } else if self.journal.has_gaps() {
             "it had none since vmhost started, or its records made way for newer ones (--record-bytes)"
         } else {
             "it had none since vmhost started: check name and namespace, and the controller's selector and predicate"
