@@ -160,6 +160,7 @@ fn replace(
     new: &Value,
     paths: &[&str],
 ) -> Result<Done, ApiError> {
+    write::check_named(call, new)?;
     let mut whole = Value::clone(&call.target.view(live));
     for path in paths.iter().copied() {
         let (parent, field) = path.rsplit_once('/').unwrap_or(("", path));
