@@ -27,7 +27,6 @@ use vmhost_cluster::{Connection, Recorder};
 
 use crate::deploy::plugins::Plugins;
 
-mod claims;
 mod files;
 mod found;
 mod identity;

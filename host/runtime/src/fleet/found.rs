@@ -35,8 +35,6 @@ pub(crate) struct Carrier {
     pub(crate) name: ObjectName,
     /// Its uid.
     pub(crate) uid: String,
-    /// When it was created, as the API server writes times. `None` if it does not say.
-    pub(crate) since: Option<String>,
 }
 
 /// Returns whether a text can be the name of a cluster: it stands in labels, logs and records.

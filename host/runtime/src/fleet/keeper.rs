@@ -17,7 +17,6 @@ use tokio::time::{sleep, timeout};
 use vmhost_cluster::{Connection, Target};
 use vmhost_core::chain_line;
 
-use super::claims::Claimant;
 use super::found::Found;
 use super::identity::{check, identify, uid};
 use super::report::Trouble;
@@ -137,8 +136,7 @@ impl Keeper {
             }
             Err(trouble) => {
                 if matches!(trouble, Trouble::Refused(_)) {
-                    self.end();
-                    self.fleet.claims.free(&self.name);
+                    self.leave();
                 }
                 self.fleet.reporter.fails(wanted, &trouble);
                 let pause = self.pause;
@@ -152,18 +150,8 @@ impl Keeper {
     /// at any time.
     async fn follow(&mut self, wanted: &Found) -> Result<String, Trouble> {
         // A look that was dropped may have left a claim to a cluster in which nothing works.
-        let identity = self.engaged.as_ref().map(|engaged| &engaged.identity);
-        let identity = identity.cloned().unwrap_or_default();
-        let fleet = self.fleet.clone();
-        fleet.claims.free_all_but(&identity, &self.name);
-        if fleet.claims.has_older(&identity, &self.name) {
-            self.end();
-        }
-        if let Some(older) = fleet.claims.give_way(&identity, &self.name) {
-            return Err(Trouble::Refused(format!(
-                "it is the same cluster as {older}, which is older"
-            )));
-        }
+        let engaged = self.engaged.as_ref();
+        self.free_all_but(engaged.map_or("", |engaged| engaged.identity.as_str()));
         let target = wanted.target.as_ref();
         let target = target.map_err(|why| Trouble::Refused(why.clone()))?;
         let is_known =
@@ -248,8 +236,7 @@ impl Keeper {
         // From here to the end of the engagement nothing is awaited: either all of it happens, or
         // none.
         self.end();
-        // Nothing works any more in what this cluster was before.
-        fleet.claims.free_all_but(&identity, &self.name);
+        self.free_all_but(&identity);
         let is_home = fleet.home.get() == Some(&identity);
         let describe = match is_home {
             true => format!("{}, the host's own cluster", connection.describe()),
@@ -290,17 +277,22 @@ impl Keeper {
                 "it is the host's own cluster under another name".to_owned(),
             ));
         }
-        let carrier = wanted.carrier.as_ref();
-        let claimant = Claimant {
-            name: wanted.name.clone(),
-            since: carrier.and_then(|carrier| carrier.since.clone()),
-        };
-        let taken = self.fleet.claims.take(identity, &claimant);
-        taken.map_err(|other| {
-            Trouble::Refused(format!(
+        let mut identities = self.fleet.identities.lock();
+        match identities.get(identity) {
+            Some(other) if *other != wanted.name => Err(Trouble::Refused(format!(
                 "it is the same cluster as {other}, which has it already"
-            ))
-        })
+            ))),
+            _ => {
+                identities.insert(identity.to_owned(), wanted.name.clone());
+                Ok(())
+            }
+        }
+    }
+
+    /// Frees what this cluster was before for another name, now that nothing works there.
+    fn free_all_but(&self, identity: &str) {
+        let mut identities = self.fleet.identities.lock();
+        identities.retain(|of, name| *name != self.name || of == identity);
     }
 
     /// Ends all work in the cluster.
@@ -312,8 +304,10 @@ impl Keeper {
 
     /// Ends all work in the cluster, which may have another name from now on.
     fn leave(&mut self) {
+        let mut identities = self.fleet.identities.lock();
+        identities.retain(|_, name| *name != self.name);
+        drop(identities);
         self.end();
-        self.fleet.claims.leave(&self.name);
     }
 }
 

@@ -8,7 +8,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::Notify;
 use vmhost_cluster::{
@@ -187,24 +186,8 @@ pub(super) fn described(
             kind: kind.clone(),
             name: object.name.clone(),
             uid: object.uid().to_owned(),
-            since: since(&object.text),
         }),
     }
-}
-
-/// Returns when an object was created.
-fn since(object: &str) -> Option<String> {
-    #[derive(Deserialize)]
-    struct Created {
-        metadata: Times,
-    }
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Times {
-        creation_timestamp: Option<String>,
-    }
-    let created = serde_json::from_str::<Created>(object).ok()?;
-    created.metadata.creation_timestamp
 }
 
 /// The kubeconfig in a field: a text, or an object as it is.

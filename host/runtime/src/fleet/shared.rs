@@ -1,11 +1,12 @@
 //! What the tasks of all clusters share. Each uses its own part of it only for a moment.
 
+use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
+use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use vmhost_cluster::{Connection, Recorder};
 
-use super::claims::Claims;
 use super::report::Reporter;
 use super::settings::Settings;
 use crate::deploy::plugins::Plugins;
@@ -22,8 +23,8 @@ pub(super) struct Fleet {
     pub(super) settings: Settings,
     /// Reports the state of clusters.
     pub(super) reporter: Reporter,
-    /// Which name has which cluster.
-    pub(super) claims: Claims,
+    /// The name of the cluster that has each identity: equal clusters have equal ones.
+    pub(super) identities: Mutex<HashMap<String, String>>,
     /// The connection to the host's own cluster.
     pub(super) at_home: Connection,
     /// The identity of the host's own cluster, once it is known.
@@ -49,7 +50,7 @@ impl Fleet {
             },
             plugins,
             settings,
-            claims: Claims::default(),
+            identities: Mutex::default(),
             home: OnceLock::new(),
             lists: Semaphore::new(FIRST_LISTS),
         })

@@ -106,7 +106,7 @@ fn of_files(text: &str) -> Result<Source, String> {
         Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
         _ => PathBuf::from("."),
     };
-    if text.contains('[') {
+    if name.is_some_and(|name| name.contains('[')) {
         return Err("a pattern has only * and ?, such as /etc/clusters/*.yaml".to_owned());
     }
     let is_pattern = |text: &str| text.contains(['*', '?']);
