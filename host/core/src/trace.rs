@@ -112,8 +112,19 @@ impl Trace {
 
     /// Returns whether the call asked nothing and drew nothing.
     fn is_silent(&self) -> bool {
-        let asked = !self.reads.is_empty() || self.requests > 0 || self.cut;
-        !asked && self.drawn.is_empty()
+        let Self {
+            drawn,
+            start: _,
+            earlier: _,
+            reads,
+            http,
+            requests,
+            cut,
+            lost,
+            bytes,
+        } = self;
+        let is_unasked = reads.is_empty() && http.is_empty() && *requests == 0 && !cut;
+        is_unasked && lost.is_none() && *bytes == 0 && drawn.is_empty()
     }
 
     /// Adds a read.

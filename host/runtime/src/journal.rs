@@ -102,7 +102,7 @@ struct Part {
     hand: usize,
     /// Number of quiet turns.
     quiet_turns: u64,
-    /// Whether a key's quiet turns were dropped for those of another key.
+    /// Whether a key's quiet turns were dropped for those of another key, or controller.
     quiet_gone: bool,
     /// Number of records that were dropped for newer ones.
     dropped: u64,
@@ -125,10 +125,9 @@ impl Part {
             known.add(turn);
             return;
         }
-        let key = turn.key.clone();
-        self.names += key.as_str().len();
+        self.quiet_gone |= place.as_ref().is_some_and(|known| !known.is_of_key(&turn));
+        self.names += turn.key.as_str().len();
         let before = place.replace(turn);
-        self.quiet_gone |= before.as_ref().is_some_and(|before| before.key != key);
         self.names -= before.map_or(0, |before| before.key.as_str().len());
         self.make_room(at);
     }

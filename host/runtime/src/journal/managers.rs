@@ -79,22 +79,11 @@ impl Writers {
     }
 }
 
-/// Fields of a deletion, which the API server sets: no manager owns them.
-const DELETION: [&str; 2] = [
-    "metadata.deletionTimestamp",
-    "metadata.deletionGracePeriodSeconds",
-];
-
 /// Returns the managers that wrote these fields last as one text, such as `kubectl-edit` or
-/// `helm or kubectl-edit`. `None` if the text names no manager, or if a deletion set the fields.
+/// `helm or kubectl-edit`. `None` if the text names no manager.
 pub(crate) fn shown<'p>(managed: &str, paths: impl Iterator<Item = &'p str>) -> Option<String> {
-    let paths: Vec<&str> = paths.collect();
-    let is_deletion = !paths.is_empty() && paths.iter().all(|path| DELETION.contains(path));
-    if is_deletion {
-        return None;
-    }
     let writers = Writers::of(managed);
-    let names = writers.of_fields(paths.into_iter());
+    let names = writers.of_fields(paths);
     (!names.is_empty()).then(|| names.join(" or "))
 }
 
@@ -163,15 +152,6 @@ mod tests {
             {"manager":"kubectl-edit","time":"2026-01-31T13:00:01+01:00","fieldsType":"FieldsV1"},
             {"manager":"never","fieldsV1":{"f:spec":{}}}]"#;
         assert_eq!(shown(managed).unwrap(), "kubectl-edit");
-    }
-
-    #[test]
-    fn nobody_owns_the_fields_of_a_deletion() {
-        let managed = r#"[{"manager":"kubectl-create","time":"2026-01-31T12:00:00Z"}]"#;
-        let of = |paths: &[&'static str]| super::shown(managed, paths.iter().copied());
-        assert_eq!(of(&DELETION), None);
-        assert_eq!(of(&DELETION[..1]), None);
-        assert_eq!(of(&[DELETION[0], "spec.x"]).unwrap(), "kubectl-create");
     }
 
     #[test]

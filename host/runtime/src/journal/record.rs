@@ -285,6 +285,11 @@ impl Quiet {
         is_same && self.key == later.key && self.is_alike(later)
     }
 
+    /// Returns whether these are turns of the same key of the same controller.
+    pub(crate) fn is_of_key(&self, later: &Self) -> bool {
+        self.key == later.key && self.origin.controller == later.origin.controller
+    }
+
     /// A turn that the turn before asked for is not counted together with a turn that a change
     /// woke, nor with one before a pause: the number and the times have to show how fast turns
     /// follow each other.

@@ -257,14 +257,19 @@ fn quiet_turns_are_folded_into_a_count() {
 #[test]
 fn a_quiet_key_that_made_way_for_another_leaves_a_gap() {
     // Room for one record of a quiet turn.
-    let journal = Journal::new(1, 1);
+    let journal = Journal::new(8, 1);
     let origin = origin();
     journal.quiet(quiet(&origin, "x", Instant::now()));
     journal.quiet(quiet(&origin, "x", Instant::now()));
+    journal.quiet(quiet(
+        &origin,
+        "x",
+        Instant::now() + Duration::from_secs(900),
+    ));
     assert!(!journal.has_gaps(), "the turns of one key");
     journal.quiet(quiet(&origin, "y", Instant::now()));
     assert!(journal.has_gaps() && journal.of(CONTROLLER, &key("x")).1.is_empty());
-    assert_eq!(journal.counts(), (3, 0));
+    assert_eq!(journal.counts(), (4, 0));
 }
 
 #[test]

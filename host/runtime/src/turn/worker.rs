@@ -62,7 +62,8 @@ impl Worker {
         if self.leads().await.is_none() {
             return;
         }
-        if self.leadership.is_leading() {
+        // The host may be ending instead, or have another controller in its place.
+        if self.leadership.is_leading() && slot.current().sources(controller).is_some() {
             controller.tell_of_start();
         }
         let mut metrics = WorkerMetrics::new(&controller.metrics);

@@ -24,6 +24,12 @@ const LOGGED: [Cause; 4] = [
     Cause::OwnWrite,
 ];
 
+/// The fields of a deletion, which the API server sets: no manager owns them.
+const DELETION: [&str; 2] = [
+    "metadata.deletionTimestamp",
+    "metadata.deletionGracePeriodSeconds",
+];
+
 /// Returns what woke a turn with this tag, at most [`SHOWN`] causes, and the number of all causes.
 /// `wakened` are the entries about its key, oldest first; if there are too many, the newest are
 /// returned.
@@ -90,7 +96,8 @@ fn of_entry(entry: &Wakened, cause: Cause, time: &dyn Fn(Instant) -> SystemTime)
     };
     let name = new.or(old).map_or(&entry.key, |object| &object.name);
     let paths = fields.iter().map(|field| field.path.as_str());
-    let managed = entry.managed.as_deref();
+    let is_deletion = !fields.is_empty() && paths.clone().all(|path| DELETION.contains(&path));
+    let managed = entry.managed.as_deref().filter(|_| !is_deletion);
     let manager = managed.and_then(|managed| managers::shown(managed, paths));
     Woken {
         cause: word.into(),

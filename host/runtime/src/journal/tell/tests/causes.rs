@@ -62,6 +62,24 @@ fn a_denied_review_says_what_was_asked_and_has_no_decision() {
 }
 
 #[test]
+fn nobody_owns_the_fields_of_a_deletion() {
+    let clock = Clock::new();
+    let mut going = words::json(&machine(7, 2));
+    going["metadata"]["deletionTimestamp"] = json!("2026-01-31T12:00:00Z");
+    going["metadata"]["deletionGracePeriodSeconds"] = json!(0);
+    let going = Object::with_text(name("x"), "u", 7, &going.to_string());
+    let managed = r#"[{"manager":"kubectl-create","time":"2026-01-31T12:00:00Z"}]"#;
+    for (new, manager) in [(going, None), (machine(7, 3), Some("kubectl-create"))] {
+        let mut change = change(clock.at(1), Some(machine(6, 2)), Some(new));
+        (change.number, change.managed) = (5, Some(managed.into()));
+        let record = record(clock.at(2), WakeTag::logged(Cause::Changed, 5));
+        let turn = told(&clock, &record, &[change]);
+        assert_eq!(turn.causes[0].manager.as_deref(), manager);
+        assert!(turn.causes[0].field_count > 0);
+    }
+}
+
+#[test]
 fn of_many_causes_the_newest_are_told_and_all_are_counted() {
     let clock = Clock::new();
     let mut tag = WakeTag::from(Cause::Timer);
