@@ -1,4 +1,4 @@
-//! Helpers for text: of guests and errors that goes to a log or an Event, and patterns.
+//! Helpers for texts: those of guests and errors that go to a log or an Event, and patterns.
 
 use std::borrow::Cow;
 use std::error::Error;

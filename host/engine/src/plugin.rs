@@ -63,8 +63,8 @@ pub struct Inspection {
 
 impl Plugin {
     /// Runs one turn: from a snapshot to effects. Calls `started` when there is an instance, just
-    /// before the guest runs. Writes into `trace`, which is empty, what the call asked the host, also
-    /// if it failed.
+    /// before the guest runs. Writes into `trace`, which is empty, what the call asked the host,
+    /// also if it failed.
     pub async fn call(
         &self,
         request: &Request<'_>,

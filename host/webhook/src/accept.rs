@@ -1,7 +1,7 @@
 //! Accepts connections on a socket and serves a bounded number of them at once, so that clients
 //! which say nothing take neither the host's memory nor each other's places.
 //!
-//! This module owns which connections have places. It must not know what is spoken on a connection.
+//! This module owns which connections have places. It must not know what is spoken on them.
 
 use std::sync::Arc;
 use std::time::Duration;
