@@ -118,12 +118,6 @@ impl Keeper {
         self.registered.load_full()
     }
 
-    /// Returns the certificates that clients must trust, PEM; `None` before the first look, or if
-    /// the program that fills the folder tells clients.
-    pub async fn bundle(&self) -> Option<String> {
-        self.state.lock().await.bundle()
-    }
-
     /// Makes [`Keeper::run`] look now, for example because there are other objects.
     pub fn wake(&self) {
         self.woken.notify_one();
@@ -181,7 +175,6 @@ impl Keeper {
             State::Folder(folder) => folder.look(&self.shown).await?,
         }
         let bundle = state.bundle();
-        drop(state);
         let mut looked = Looked::default();
         for (target, object) in seen {
             match object {
@@ -237,7 +230,9 @@ impl Keeper {
         if !self.is_ready() {
             return Err(Error::NotReady);
         }
-        let bundle = self.bundle().await;
+        // No look patches what it has read before this.
+        let state = self.state.lock().await;
+        let bundle = state.bundle();
         let failed = |object: String| {
             move |source: vmhost_cluster::Error| Error::Register {
                 object,

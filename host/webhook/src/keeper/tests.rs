@@ -17,6 +17,12 @@ use crate::fake::Cluster;
 use crate::reach::Reach;
 use crate::registration::{Conversion, Webhook};
 
+impl Keeper {
+    async fn bundle(&self) -> Option<String> {
+        self.state.lock().await.bundle()
+    }
+}
+
 const SECRET: &str = "/api/v1/namespaces/system/secrets/ca";
 const VALIDATING: &str =
     "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/vmhost-p";
@@ -340,6 +346,20 @@ async fn webhooks_are_registered_when_there_is_a_certificate() {
         [format!("PATCH {VALIDATING}")],
         "the definition is as wanted"
     );
+
+    // A look at the same time does not get into the way.
+    let mut object = cluster.get(DEFINITION);
+    object["spec"]["conversion"]["webhook"]["clientConfig"]["caBundle"] = json!("b2xk");
+    cluster.put(DEFINITION, object);
+    let targets = registration.targets();
+    let (looked, registered) = tokio::join!(
+        keeper.look(&targets, start()),
+        keeper.register(&registration)
+    );
+    registered.unwrap();
+    let looked = looked.unwrap();
+    assert!(looked.troubles.is_empty(), "{looked:?}");
+    cluster.writes();
 
     let before = cluster.get(DEFINITION);
     let mut object = before.clone();
