@@ -41,7 +41,7 @@ pub enum ConnectError {
         source: std::io::Error,
     },
     /// A file is not a valid kubeconfig.
-    #[error("kubeconfig {} is malformed: {detail}; fix it or pass another file with --kubeconfig", path.display())]
+    #[error("kubeconfig {} is malformed: {detail}; fix it, or name another file", path.display())]
     ParseKubeconfig {
         /// The file.
         path: PathBuf,
@@ -62,7 +62,7 @@ pub enum ConnectError {
     },
     /// No context is chosen.
     #[error(
-        "kubeconfig {file} has no current context; choose one with --context (available: {known})"
+        "kubeconfig {file} has no current context; set one, or choose one with --context (available: {known})"
     )]
     NoContext {
         /// The kubeconfig files.

@@ -116,15 +116,17 @@ pub(crate) fn judge(effect: &Effect, primary: bool, error: &Error) -> Verdict {
     }
 }
 
-/// How long a key waits at least after a write that could not be sent to a member.
+/// How long a key waits at least after a write that could not be sent to a member, or for which the
+/// member does not take the credentials.
 pub const UNREACHED: Duration = Duration::from_secs(1);
 
 /// How long a key waits at least after this error of a write: as long as the server asks for, and a
-/// moment if a member cannot be reached. All keys of such a cluster fail at once: their calls and
-/// log lines would hold up the other clusters.
+/// moment if a member cannot be reached or refuses the credentials. All keys of such a cluster fail
+/// at once: their calls and log lines would hold up the other clusters.
 pub fn wait(error: &Error, is_member: bool) -> Duration {
     match error {
         Error::NotSent(_) if is_member => UNREACHED,
+        _ if is_member && error.code() == Some(401) => UNREACHED.max(error.retry_after()),
         _ => error.retry_after(),
     }
 }

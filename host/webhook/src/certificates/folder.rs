@@ -100,6 +100,12 @@ impl Files {
         let chain =
             CertificateDer::pem_slice_iter(&self.certificate).collect::<Result<Vec<_>, _>>();
         let chain = chain.map_err(|error| wrong(CERTIFICATE, error.to_string()))?;
+        if chain.is_empty() {
+            return Err(wrong(
+                CERTIFICATE,
+                "there is no certificate in PEM".to_owned(),
+            ));
+        }
         // The error of the parser quotes what it read.
         let key = PrivateKeyDer::from_pem_slice(&self.key)
             .map_err(|_| wrong(KEY, "there is no private key in PEM".to_owned()))?;
@@ -107,7 +113,10 @@ impl Files {
             let all = CertificateDer::pem_slice_iter(authority).collect::<Result<Vec<_>, _>>();
             let all = all.map_err(|error| wrong(AUTHORITY, error.to_string()))?;
             if all.is_empty() {
-                return Err(wrong(AUTHORITY, "there is no certificate".to_owned()));
+                return Err(wrong(
+                    AUTHORITY,
+                    "there is no certificate in PEM".to_owned(),
+                ));
             }
         }
         CertifiedKey::from_der(chain, key, &provider())
@@ -174,6 +183,12 @@ mod tests {
         write(AUTHORITY, "nothing");
         let error = watched.look(&shown).await.unwrap_err().to_string();
         assert!(error.contains("ca.crt"), "{error}");
+        write(CERTIFICATE, "nothing");
+        let error = watched.look(&shown).await.unwrap_err().to_string();
+        assert!(
+            error.contains("tls.crt") && error.contains("no certificate in PEM"),
+            "{error}"
+        );
         assert!(Arc::ptr_eq(&after, &shown.now().unwrap()));
     }
 

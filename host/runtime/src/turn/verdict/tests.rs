@@ -200,6 +200,9 @@ fn a_key_waits_for_what_the_server_asks_and_a_moment_for_a_member_that_is_not_re
     let unsent = || Error::NotSent("no connection".into());
     assert_eq!(wait(&unsent(), true), UNREACHED);
     assert_eq!(wait(&unsent(), false), Duration::ZERO);
+    let unknown = status(401, "Unauthorized", None);
+    assert_eq!(wait(&unknown, true), UNREACHED);
+    assert_eq!(wait(&unknown, false), Duration::ZERO);
     let Error::Refused(mut busy) = status(429, "TooManyRequests", None) else {
         panic!()
     };
