@@ -120,6 +120,7 @@ async fn load_and_connect(
         Some(https) => admin.with_admin_https(https),
         None => admin,
     };
+    let admin = admin.start()?;
     let mut plugins = FirstLoad::new(loader.clone());
     for path in &args.plugins {
         let file = component_of(path, args.common.source).await?;
@@ -176,7 +177,7 @@ async fn load_and_connect(
         &manager.plugins,
         &manager.warnings,
         &manager.shadows,
-    )?;
+    );
     manager.look_for_warnings();
     Ok((manager, plugins, options, connection, serving))
 }

@@ -1,11 +1,13 @@
 //! Serves the webhooks of the plugins that run: the socket, the certificate, and the end in order.
 //! This module must not know how a review is answered.
 
-use std::net::{Ipv4Addr, TcpListener};
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use tokio::net::TcpSocket;
 use tokio_util::sync::CancellationToken;
 use vmhost_cluster::Connection;
 use vmhost_runtime::manager::Manager;
@@ -18,9 +20,14 @@ use super::described::targets;
 use super::register::Registrar;
 use super::settings::{SECRET, Settings};
 
-/// The listener, bound before anything else starts, so that a port in use is reported at once.
+/// How many connections may wait to be accepted, as in Rust's library.
+const BACKLOG: u32 = 1024;
+
+/// The socket, bound before anything else starts, so that a port in use is reported at once. It
+/// refuses connections until it is served: an API server would wait for an answer.
 pub(crate) struct Bound {
-    listener: TcpListener,
+    socket: TcpSocket,
+    address: SocketAddr,
     settings: Settings,
 }
 
@@ -32,20 +39,22 @@ pub(crate) struct Serving {
 }
 
 impl Bound {
-    /// Binds the listener. The API server reaches it there, if the settings name nothing else.
+    /// Binds the socket. The API server reaches it there, if the settings name nothing else.
     pub(crate) fn new(mut settings: Settings) -> Result<Self> {
         let shown = settings.addresses.first();
         let shown = shown.map(ToString::to_string).unwrap_or_default();
-        let listener = TcpListener::bind(&settings.addresses[..]).with_context(|| {
+        let socket = bound(&settings.addresses).with_context(|| {
             format!("cannot listen on {shown} (--webhook-bind-address): choose another address; another vmhost may use this one")
         })?;
-        listener.set_nonblocking(true)?;
-        let address = listener.local_addr()?;
-        tracing::info!("--webhook-bind-address: listening on {address}");
+        let address = socket.local_addr()?;
         if settings.reach.is_none() && !address.ip().is_unspecified() {
             settings.reach = Some(Reach::url(&format!("https://{address}"))?);
         }
-        Ok(Self { listener, settings })
+        Ok(Self {
+            socket,
+            address,
+            settings,
+        })
     }
 
     /// Listens on a free port of this machine, and registers for an API server that runs on it.
@@ -119,7 +128,12 @@ impl Bound {
             .traced(manager.tracer())
             .recorded(&manager.warnings);
         let metrics = vmhost_webhook::Metrics::new(metrics.registry())?;
-        let listener = tokio::net::TcpListener::from_std(self.listener)?;
+        let address = self.address;
+        let listener = self.socket.listen(BACKLOG);
+        let listener = listener.with_context(|| {
+            format!("cannot listen on {address} (--webhook-bind-address): another program has taken it meanwhile")
+        })?;
+        tracing::info!("--webhook-bind-address: listening on {address}");
         let policy = Arc::new(reviews.clone());
         let server = Server::start(listener, keeper.shown(), policy, metrics)?;
         manager.plugins.serve_webhooks(keeper.clone());
@@ -141,6 +155,29 @@ impl Bound {
             stop,
         })
     }
+}
+
+/// Binds the first of these addresses that is free.
+fn bound(addresses: &[SocketAddr]) -> io::Result<TcpSocket> {
+    let mut last = io::Error::new(io::ErrorKind::InvalidInput, "no address is given");
+    for address in addresses {
+        match bound_to(*address) {
+            Ok(socket) => return Ok(socket),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+fn bound_to(address: SocketAddr) -> io::Result<TcpSocket> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4(),
+        SocketAddr::V6(_) => TcpSocket::new_v6(),
+    }?;
+    // A new host binds the port while connections of the last one fade away.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    Ok(socket)
 }
 
 /// The objects that may register webhooks of the plugins that run.

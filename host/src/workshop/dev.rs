@@ -93,6 +93,7 @@ impl Session {
         let from = load(args, &loader, &mut plugin).await?;
         let (server, kubeconfig) = serve(args).await?;
         let address = tell_addresses(&admin, &kubeconfig, own_token)?;
+        let admin = admin.start()?;
 
         let home = ConnectOptions {
             kubeconfig: Some(kubeconfig),
@@ -117,7 +118,7 @@ impl Session {
             &manager.plugins,
             &manager.warnings,
             &manager.shadows,
-        )?;
+        );
         manager.look_for_warnings();
 
         let (first, rest): (Vec<_>, Vec<_>) = manifests

@@ -8,6 +8,7 @@ use serde_json::json;
 use vmhost_tests::both_servers;
 use vmhost_tests::guests::{self, Mode, PolicyFile};
 use vmhost_tests::host::{self, HostCommand};
+use vmhost_tests::net;
 use vmhost_tests::proxy::{Proxy, Refusal, Request};
 use vmhost_tests::server::TestServer;
 use vmhost_tests::vm::{PLURAL, Vms};
@@ -84,6 +85,39 @@ impl Two {
         })
         .await
     }
+}
+
+both_servers!(a_host_that_starts_answers);
+async fn a_host_that_starts_answers(server: &TestServer) -> Result<()> {
+    let vms = Vms::install(server).await?;
+    let policy = PolicyFile::new("vm-stamp", &guests::vm_stamp(1, Mode::Keep)?)?;
+    let proxy = server.proxy().await?;
+    let hold = proxy.hold(|request| request.path == "/version");
+    let [port] = net::free_ports()?;
+    let webhooks = net::loopback(port);
+    let host = host::on(proxy.kubeconfig())?
+        .namespace(vms.namespace())
+        .plugin(policy.path())
+        .args(["--webhook-bind-address", &webhooks.to_string()])
+        .spawn()?;
+    hold.reached(1).await?;
+    let (code, text) = host.probe("/healthz").await?;
+    ensure!(code == 200, "{code}: {text}");
+    let (code, text) = host.probe("/readyz").await?;
+    ensure!(
+        code == 500 && text.contains("[-]plugins failed: the host is starting"),
+        "{code}: {text}"
+    );
+    let asked = net::connect(webhooks).await;
+    ensure!(asked.is_err(), "an API server would wait for an answer");
+    // The question waits for the host.
+    let released = async {
+        hold.release();
+        Ok(())
+    };
+    tokio::try_join!(host.state(), released)?;
+    host.until_ready().await?;
+    net::connect(webhooks).await.map(drop)
 }
 
 both_servers!(no_worker_starts_before_all_plugins_are_set_up);

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::sync::Weak;
+use std::sync::{Arc, OnceLock, Weak};
 
 use axum::Router;
 use axum::extract::{Path, RawQuery, State};
@@ -36,15 +36,18 @@ enum Probe {
     Readyz,
 }
 
+/// The plugins, once the host has loaded them.
+pub(crate) type Started = OnceLock<Weak<Plugins>>;
+
 /// The routes of the probes.
-pub(crate) fn router(plugins: Weak<Plugins>) -> Router {
+pub(crate) fn router(plugins: Arc<Started>) -> Router {
     let mut router = Router::new();
     for (path, probe) in [("/healthz", Probe::Healthz), ("/readyz", Probe::Readyz)] {
-        let all = move |State(plugins): State<Weak<Plugins>>, RawQuery(query): RawQuery| async move {
+        let all = move |State(plugins): State<Arc<Started>>, RawQuery(query): RawQuery| async move {
             let (checks, watches) = (probe.checks(&plugins), probe.watches(&plugins));
             root(probe.name(), checks, &watches, query.as_deref())
         };
-        let one = move |State(plugins): State<Weak<Plugins>>, Path(name): Path<String>| async move {
+        let one = move |State(plugins): State<Arc<Started>>, Path(name): Path<String>| async move {
             single(probe.checks(&plugins), &name)
         };
         router = router
@@ -63,7 +66,7 @@ impl Probe {
         }
     }
 
-    fn checks(self, plugins: &Weak<Plugins>) -> Vec<Check> {
+    fn checks(self, plugins: &Started) -> Vec<Check> {
         let mut checks = vec![("ping".to_owned(), Ok(()))];
         if matches!(self, Self::Readyz) {
             checks.extend(ready(plugins));
@@ -73,8 +76,9 @@ impl Probe {
 
     /// The state of each watch, one line each. These are not checks: a store that lags for a while
     /// is no reason to restart the host.
-    fn watches(self, plugins: &Weak<Plugins>) -> Vec<String> {
-        let plugins = plugins.upgrade().filter(|_| matches!(self, Self::Readyz));
+    fn watches(self, plugins: &Started) -> Vec<String> {
+        let plugins = plugins.get().filter(|_| matches!(self, Self::Readyz));
+        let plugins = plugins.and_then(Weak::upgrade);
         let states = plugins.map(|plugins| plugins.informers.states());
         let line = |state: &InformerState| match state.silence {
             Some(silence) => format!("{state}; last sign of life {}s ago", silence.as_secs()),
@@ -89,15 +93,18 @@ impl Probe {
 ///
 /// Stores of a kind that the host itself converts are not waited for: the API server may need the
 /// conversion to fill them, and reaches it only on hosts that are ready.
-fn ready(plugins: &Weak<Plugins>) -> Vec<Check> {
-    let shutdown = "shutdown".to_owned();
+fn ready(plugins: &Started) -> Vec<Check> {
+    let (loaded, shutdown) = ("plugins".to_owned(), "shutdown".to_owned());
+    let Some(plugins) = plugins.get() else {
+        return vec![(loaded, Err("the host is starting".to_owned()))];
+    };
     let Some(plugins) = plugins.upgrade() else {
         return vec![(shutdown, Err("shutting down".to_owned()))];
     };
     let slots = plugins.slots();
     let stopping = plugins.is_stopping();
     let mut checks = vec![
-        ("plugins".to_owned(), plugins.awaited().map_or(Ok(()), Err)),
+        (loaded, plugins.awaited().map_or(Ok(()), Err)),
         (shutdown, fail_if(stopping, "shutting down")),
     ];
     checks.extend(plugins.checked());
@@ -281,6 +288,21 @@ mod tests {
             let answer = read(root("readyz", checks(), &["a watch".into()], query)).await;
             assert_eq!(answer, (status, text.to_owned()), "{query:?}");
         }
+    }
+
+    #[test]
+    fn a_host_that_starts_lives_and_is_not_ready() {
+        let started = Started::new();
+        let alive = ("ping".to_owned(), Ok(()));
+        assert_eq!(
+            Probe::Healthz.checks(&started),
+            std::slice::from_ref(&alive)
+        );
+        let starting = ("plugins".to_owned(), Err("the host is starting".to_owned()));
+        assert_eq!(Probe::Readyz.checks(&started), [alive, starting]);
+        let _ = started.set(Weak::new());
+        let shutdown = &Probe::Readyz.checks(&started)[1];
+        assert_eq!(shutdown.0, "shutdown");
     }
 
     #[tokio::test]
