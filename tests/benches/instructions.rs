@@ -14,16 +14,18 @@
 #![allow(missing_docs, reason = "gungraun's macros generate items without docs")]
 
 use std::hint::black_box;
+use std::path::Path;
 
 use gungraun::prelude::*;
 use gungraun::{Callgrind, EventKind};
 use tokio::runtime::{Builder, Handle, Runtime};
 use vmhost_cluster::{Informers, WatchSpec};
 use vmhost_core::{Gvk, ObjectName};
-use vmhost_queue::{Config, Decision, Queue};
+use vmhost_queue::{Decision, Queue};
+use vmhost_runtime::config::Config;
 use vmhost_runtime::journal::tag::WakeTag;
 use vmhost_tests::in_process::InProcess;
-use vmhost_tests::turns::Turns;
+use vmhost_tests::turns::{self, Turns};
 
 /// A line `name count` for each benchmark.
 const BASELINE: &str = include_str!("instructions.txt");
@@ -57,12 +59,17 @@ fn runtime() -> Runtime {
 }
 
 /// Returns an idle host.
-fn turns() -> (Runtime, Turns) {
+fn started() -> (Runtime, Turns) {
     let runtime = runtime();
     let server = InProcess::new(KEYS, "complete", 512);
     let turns = runtime
         .block_on(async {
-            let turns = Turns::start(server, Handle::current()).await?;
+            let config = Config {
+                // Under Callgrind, compiling the policy takes two minutes.
+                cache: Some(Path::new(env!("CARGO_TARGET_TMPDIR")).join("instructions")),
+                ..turns::config()
+            };
+            let turns = Turns::configured(server, Handle::current(), config).await?;
             // The first round creates state that later rounds find.
             turns.make_all().await;
             anyhow::Ok(turns)
@@ -73,7 +80,7 @@ fn turns() -> (Runtime, Turns) {
 
 // The steps: get, call, settle, done.
 #[library_benchmark(config = limit("turn-without-write"))]
-#[bench::keys(setup = turns)]
+#[bench::keys(setup = started)]
 fn turn_without_write((runtime, turns): (Runtime, Turns)) -> (Runtime, Turns) {
     runtime.block_on(turns.look_at_all());
     (runtime, turns)
@@ -81,7 +88,7 @@ fn turn_without_write((runtime, turns): (Runtime, Turns)) -> (Runtime, Turns) {
 
 // The steps: watch, store, enqueue, get, call, settle with a write, its event, done.
 #[library_benchmark(config = limit("turn-with-write"))]
-#[bench::keys(setup = turns)]
+#[bench::keys(setup = started)]
 fn turn_with_write((runtime, turns): (Runtime, Turns)) -> (Runtime, Turns) {
     runtime.block_on(turns.make_all());
     (runtime, turns)
@@ -114,7 +121,10 @@ fn list((runtime, informers): (Runtime, Informers)) -> (Runtime, Informers) {
 
 fn queue() -> (Queue<ObjectName, WakeTag>, Vec<ObjectName>) {
     let name = |number: usize| ObjectName::new(Some("default"), &format!("vm-{number:06}"));
-    (Queue::new(Config::default()), (0..1000).map(name).collect())
+    (
+        Queue::new(vmhost_queue::Config::default()),
+        (0..1000).map(name).collect(),
+    )
 }
 
 // Measures add, get and done, one key after the other.

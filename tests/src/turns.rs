@@ -29,14 +29,18 @@ pub struct Turns {
 /// The buckets of the call times: seconds, and the number of calls that took at most as long.
 pub type Calls = Vec<(f64, f64)>;
 
+/// Returns the configuration of a host that keeps records of turns.
+pub fn config() -> Config {
+    Config {
+        record_bytes: RECORD_BYTES,
+        ..Config::inspecting()
+    }
+}
+
 impl Turns {
     /// Starts on this runtime, with guests on `guests`, and waits until all machines had a turn.
     pub async fn start(server: InProcess, guests: Handle) -> Result<Self> {
-        let config = Config {
-            record_bytes: RECORD_BYTES,
-            ..Config::inspecting()
-        };
-        Self::configured(server, guests, config).await
+        Self::configured(server, guests, config()).await
     }
 
     /// Like [`Turns::start`], with this configuration of the host.
