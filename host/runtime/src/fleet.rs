@@ -31,6 +31,7 @@ mod files;
 mod found;
 mod identity;
 mod keeper;
+mod line;
 mod objects;
 mod profiles;
 mod report;

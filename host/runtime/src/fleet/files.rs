@@ -93,6 +93,7 @@ fn found(name: &str, place: String, options: ConnectOptions, stamp: u64) -> Foun
     };
     Found {
         name: name.to_owned(),
+        born: String::new(),
         labels: Labels::new(),
         target,
         stamp,

@@ -14,6 +14,8 @@ const LONGEST_NAME: usize = 253;
 pub(crate) struct Found {
     /// Its name.
     pub(crate) name: String,
+    /// When its object was created, as Kubernetes writes it; empty if it comes out of a file.
+    pub(crate) born: String,
     /// Its labels.
     pub(crate) labels: Labels,
     /// Where it is, or why that is not known.

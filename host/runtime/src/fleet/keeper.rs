@@ -19,6 +19,7 @@ use vmhost_core::chain_line;
 
 use super::found::Found;
 use super::identity::{check, identify, uid};
+use super::line::Spot;
 use super::report::Trouble;
 use super::shared::Fleet;
 use crate::observe::informers::Observer;
@@ -48,6 +49,8 @@ struct Keeper {
     /// The name of the cluster.
     name: String,
     engaged: Option<Engaged>,
+    /// Its place in the line, until it has a cluster.
+    spot: Option<Spot>,
     /// The next pause after a failure.
     pause: Duration,
 }
@@ -95,10 +98,12 @@ pub(super) async fn keep(
     }
     let name = found.borrow().name.clone();
     fleet.reporter.begins(&found.borrow());
+    let spot = fleet.line.enter(&found.borrow());
     let mut keeper = Keeper {
         fleet,
         name,
         engaged: None,
+        spot: Some(spot),
         pause: FIRST,
     };
     loop {
@@ -125,7 +130,11 @@ pub(super) async fn keep(
 impl Keeper {
     /// Looks at the cluster once, and reports what it finds. Returns the pause until the next look.
     async fn look(&mut self, wanted: &Found) -> Duration {
-        match self.follow(wanted).await {
+        let followed = self.follow(wanted).await;
+        // One that fails may be well in a moment.
+        let may_stay = matches!(followed, Err(Trouble::Ill(_)));
+        self.spot.take_if(|spot| !may_stay || spot.is_old());
+        match followed {
             Ok(about) => {
                 self.pause = FIRST;
                 if let Some(engaged) = &self.engaged {
@@ -199,7 +208,12 @@ impl Keeper {
         check(&connection).await?;
         let identity = identify(&connection).await?;
         know_home(&self.fleet).await;
+        if let Some(spot) = &self.spot {
+            spot.turn().await;
+        }
         self.claim(&identity, wanted)?;
+        // The first lists may take long.
+        self.spot = None;
         if let Some(engaged) = &self.engaged {
             engaged.site.member.doubt(engaged.identity != identity);
         }

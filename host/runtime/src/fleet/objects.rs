@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::Notify;
 use vmhost_cluster::{
@@ -99,6 +100,11 @@ impl Objects {
         }
     }
 
+    /// Waits until all objects are there.
+    pub(crate) async fn listed(&self) {
+        self.subscription.synced().await;
+    }
+
     /// The clusters of the objects that the store shows now, by name.
     pub(crate) fn look(&self) -> Vec<Found> {
         let mut objects = self.subscription.store().snapshots();
@@ -178,6 +184,7 @@ pub(super) fn described(
     });
     Found {
         name: object.name.name().to_owned(),
+        born: born(&object.text),
         labels: labels.unwrap_or_default(),
         target,
         stamp: 0,
@@ -188,6 +195,24 @@ pub(super) fn described(
             uid: object.uid().to_owned(),
         }),
     }
+}
+
+/// When an object was created; empty if it does not say.
+fn born(object: &str) -> String {
+    #[derive(Deserialize)]
+    struct Created {
+        metadata: Time,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Time {
+        creation_timestamp: String,
+    }
+    let created = serde_json::from_str(object);
+    created.map_or_else(
+        |_| String::new(),
+        |of: Created| of.metadata.creation_timestamp,
+    )
 }
 
 /// The kubeconfig in a field: a text, or an object as it is.
@@ -217,7 +242,7 @@ mod tests {
     fn of(spec: &str) -> Found {
         let name = ObjectName::new(None, "east");
         let object = format!(
-            r#"{{"metadata":{{"name":"east","uid":"u","labels":{{"env":"prod"}}}},"spec":{spec}}}"#
+            r#"{{"metadata":{{"name":"east","uid":"u","creationTimestamp":"2026-01-31T12:00:00Z","labels":{{"env":"prod"}}}},"spec":{spec}}}"#
         );
         let kind = Gvk::new("openapi.example.com", "v1", "Cluster");
         let path = FieldPath::parse(PATH).unwrap();
@@ -239,6 +264,7 @@ mod tests {
         assert_eq!(found.name, "east");
         assert_eq!(found.place, "Cluster.v1.openapi.example.com east");
         assert_eq!(found.labels["env"], "prod");
+        assert_eq!(found.born, "2026-01-31T12:00:00Z");
         let inline = of(r#"{"connection":{"kubeConfig":{"kind":"Config"}}}"#);
         assert_eq!(text_of(&inline), Ok(r#"{"kind":"Config"}"#));
     }

@@ -67,6 +67,12 @@ impl Profiles {
         }
     }
 
+    /// Waits until all objects are there.
+    pub(crate) async fn listed(&self) {
+        self.profiles.synced().await;
+        self.secrets.synced().await;
+    }
+
     /// The clusters of the profiles that the store shows now, by name. None before the Secrets are
     /// listed: until then no profile has one.
     pub(crate) fn look(&self) -> Vec<Found> {

@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use tokio::sync::{Notify, oneshot, watch};
 use tokio::task::{JoinSet, spawn_blocking};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use super::files::Files;
 use super::found::{Found, is_name};
@@ -19,6 +20,9 @@ const POLL: Duration = Duration::from_secs(4);
 
 /// How long the objects of a burst of changes are collected.
 const SETTLE: Duration = Duration::from_millis(100);
+
+/// How long a source whose objects are not listed holds up those of others at the start.
+const FIRST_LISTS: Duration = Duration::from_secs(10);
 
 /// The pause before the task of a cluster that panicked begins anew.
 const AFTER_PANIC: Duration = Duration::from_secs(1);
@@ -77,6 +81,8 @@ where
         tasks: JoinSet::new(),
         warned: HashSet::new(),
     };
+    // The older of two objects must not come later.
+    let _ = timeout(FIRST_LISTS, join_all(looks.iter().map(Look::listed))).await;
     let mut last: Vec<Vec<Found>> = looks.iter().map(|_| Vec::new()).collect();
     loop {
         let looked = looks.clone();
@@ -112,6 +118,15 @@ where
 }
 
 impl Look {
+    /// Waits until all objects of the source are there.
+    async fn listed(&self) {
+        match self {
+            Self::Polled(_) => {}
+            Self::Watched(objects) => objects.listed().await,
+            Self::Profiles(profiles) => profiles.listed().await,
+        }
+    }
+
     fn look(&self) -> Result<Vec<Found>, String> {
         match self {
             Self::Polled(files) => files.look(),
@@ -127,14 +142,15 @@ where
     F: Future<Output = ()> + Send + 'static,
 {
     /// The clusters by name. Of two with one name the one that has it already is taken, else the
-    /// first: whoever may create an object must not take over a cluster that is worked in.
+    /// older one: whoever may create an object must not take over a cluster that is worked in.
     fn unique(&mut self, all: &[Vec<Found>]) -> BTreeMap<String, Found> {
         let has_it = |found: &Found| {
             let kept = self.kept.get(&found.name);
             kept.is_some_and(|kept| kept.found.borrow().place == found.place)
         };
-        let (mut sorted, others): (Vec<&Found>, Vec<&Found>) =
+        let (mut sorted, mut others): (Vec<&Found>, Vec<&Found>) =
             all.iter().flatten().partition(|found| has_it(found));
+        others.sort_by(|a, b| a.born.cmp(&b.born));
         sorted.extend(others);
         let mut wanted: BTreeMap<String, Found> = BTreeMap::new();
         for found in sorted {
@@ -223,6 +239,7 @@ mod tests {
     fn found(name: &str, place: &str) -> Found {
         Found {
             name: name.to_owned(),
+            born: String::new(),
             labels: Labels::new(),
             target: Err("nowhere".to_owned()),
             stamp: 0,

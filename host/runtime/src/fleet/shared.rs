@@ -7,6 +7,7 @@ use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use vmhost_cluster::{Connection, Recorder};
 
+use super::line::Line;
 use super::report::Reporter;
 use super::settings::Settings;
 use crate::deploy::plugins::Plugins;
@@ -25,6 +26,8 @@ pub(super) struct Fleet {
     pub(super) reporter: Reporter,
     /// The name of the cluster that has each identity: equal clusters have equal ones.
     pub(super) identities: Mutex<HashMap<String, String>>,
+    /// Those that do not know yet which cluster they are.
+    pub(super) line: Line,
     /// The connection to the host's own cluster.
     pub(super) at_home: Connection,
     /// The identity of the host's own cluster, once it is known.
@@ -51,6 +54,7 @@ impl Fleet {
             plugins,
             settings,
             identities: Mutex::default(),
+            line: Line::default(),
             home: OnceLock::new(),
             lists: Semaphore::new(FIRST_LISTS),
         })

@@ -202,12 +202,17 @@ fn refused(stop: Stop, known: Option<Failing>, limits: Limits) -> Decided {
             Decided::new(Decision::ANEW, TurnResult::Requeue, Remember::Nothing)
                 .logged(Level::DEBUG, text)
         }
-        Verdict::Unauthorized => rate_limited(TurnResult::Error, Remember::AsBefore).logged(
-            Level::ERROR,
-            format!(
+        Verdict::Unauthorized => {
+            let text = format!(
                 "cannot {what}: the API server rejects the credentials (401), retrying: {message}"
-            ),
-        ),
+            );
+            let decision = Decision::RateLimited {
+                at_least: Duration::ZERO,
+                not_before: stop.wait,
+                anew: false,
+            };
+            Decided::new(decision, TurnResult::Error, Remember::AsBefore).logged(Level::ERROR, text)
+        }
         Verdict::Forbidden => forbidden(stop, known, limits),
         Verdict::Terminal => {
             let text =

@@ -67,7 +67,7 @@ impl Verdict {
 pub struct Stop {
     /// The meaning of the refusal.
     pub(crate) verdict: Verdict,
-    /// The wait that the API server asks for (`Retry-After`).
+    /// How long the key waits at least: see [`wait`].
     pub(crate) wait: Duration,
     /// The refusal, for the plugin's next call.
     pub(crate) refusal: Refusal,

@@ -51,6 +51,19 @@ fn rests() -> Decision {
 }
 
 #[test]
+fn credentials_that_a_member_refuses_are_waited_for() {
+    let Ended::Refused(stop) = stop(Verdict::Unauthorized) else {
+        panic!()
+    };
+    let wait = Duration::from_secs(1);
+    let decided = refused(Stop { wait, ..stop }, known(), LIMITS);
+    let Decision::RateLimited { not_before, .. } = decided.decision else {
+        panic!("{:?}", decided.decision)
+    };
+    assert_eq!(not_before, wait);
+}
+
+#[test]
 fn every_ending_has_its_row() {
     use TurnResult::{Error, Requeue, RequeueAfter, Success, Terminal};
     let again = Decision::RATE_LIMITED;
