@@ -17,7 +17,7 @@ use crate::deploy::loaded::Loaded;
 use crate::deploy::loader::Loader;
 use crate::deploy::optimise::optimise_later;
 use crate::deploy::plugins::Plugins;
-use crate::deploy::slot::Slot;
+use crate::deploy::slot::{Slot, kinds};
 use crate::deploy::source::Source;
 use crate::deploy::{idle, rollback, swap, unique};
 use crate::rights::wait::Rights;
@@ -88,6 +88,7 @@ impl FirstLoad {
         options: &needs::Options,
     ) -> Result<Vec<Arc<Slot>>> {
         self.warn_of_settings();
+        self.warn_of_sensitive();
         idle::start(plugins);
         let (mut all, mut rest) = (Vec::new(), Vec::new());
         for First {
@@ -128,6 +129,25 @@ impl FirstLoad {
             let is_of = |first: &First| first.plugin.description().name == *name;
             if !self.plugins.iter().any(is_of) {
                 tracing::warn!("--setting {name}.…: no plugin named {name} is loaded");
+            }
+        }
+    }
+
+    /// Warns of kinds that no plugin handles: a plural or a short name hides nothing. Which kinds
+    /// a webhook is asked about is not known, since its rules have plurals.
+    fn warn_of_sensitive(&self) {
+        if self.plugins.is_empty() || self.answers_reviews() {
+            return;
+        }
+        for sensitive in &self.loader.config.sensitive {
+            let is_read = |first: &First| {
+                let mut kinds = kinds(first.plugin.description());
+                kinds.any(|kind| sensitive.is_of(&kind))
+            };
+            if !self.plugins.iter().any(is_read) {
+                tracing::warn!(
+                    "--sensitive {sensitive}: no plugin that is loaded now reads or writes such a kind; a kind is named as in manifests, such as VirtualMachine"
+                );
             }
         }
     }

@@ -121,7 +121,7 @@ pub(crate) struct Seat {
 pub(crate) type Seats = BTreeMap<u64, Seat>;
 
 /// The kinds that a plugin may read or write.
-fn kinds(description: &Description) -> impl Iterator<Item = Gvk> {
+pub(crate) fn kinds(description: &Description) -> impl Iterator<Item = Gvk> {
     let controllers = description.controllers.iter();
     let read = controllers.flat_map(ControllerDescription::kinds);
     let read = read.map(|(_, watched)| watched);

@@ -3,6 +3,7 @@
 //!
 //! It owns the rules and finds the values in an object. It must not know what is done with them.
 
+use std::fmt;
 use std::str::FromStr;
 
 use serde_json::Value;
@@ -74,6 +75,25 @@ impl FromStr for Sensitive {
             group,
             path: path.map_err(|error| fail(format!("in the path, {}", error.reason)))?,
         })
+    }
+}
+
+impl Sensitive {
+    /// Returns whether it is about a kind.
+    pub(crate) fn is_of(&self, kind: &Gvk) -> bool {
+        let group = self.group.as_ref();
+        self.kind.eq_ignore_ascii_case(&kind.kind) && group.is_none_or(|group| *group == kind.group)
+    }
+}
+
+impl fmt::Display for Sensitive {
+    /// Writes the kind, with its group if that was given.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.group.as_deref() {
+            None => f.write_str(&self.kind),
+            Some("") => write!(f, "{}.v1", self.kind),
+            Some(group) => write!(f, "{}.{group}", self.kind),
+        }
     }
 }
 

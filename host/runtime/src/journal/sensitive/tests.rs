@@ -62,6 +62,13 @@ fn a_kind_is_named_with_or_without_group_and_version() {
         ("Database.v1", false, false, true),
         ("Database.vault.io", false, false, false),
     ] {
+        let sensitive: Sensitive = text.parse().unwrap();
+        assert_eq!(
+            sensitive.is_of(&database("example.com")),
+            in_group,
+            "{text}"
+        );
+        assert_eq!(sensitive.is_of(&database("")), in_core, "{text}");
         let rules = rules(&[text]);
         assert_eq!(rules.concern(&database("other.org")), anywhere, "{text}");
         assert_eq!(rules.concern(&database("example.com")), in_group, "{text}");
