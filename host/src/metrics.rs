@@ -4,14 +4,27 @@
 use std::net::SocketAddr;
 
 use anyhow::{Result, bail};
+use vmhost_runtime::observe::admin::Admin;
 use vmhost_webhook::Https;
 
 use crate::cli::RunArgs;
 use crate::cli::common::MetricsAccess;
 
+/// Serves metrics and the admin address over TLS, where flags say so.
+pub(crate) async fn secured(args: &RunArgs, admin: Admin) -> Result<Admin> {
+    let admin = match https(args, admin.metrics_address()).await? {
+        Some(https) => admin.with_https(https),
+        None => admin,
+    };
+    Ok(match admin_https(args, admin.admin_address()).await? {
+        Some(https) => admin.with_admin_https(https),
+        None => admin,
+    })
+}
+
 /// Returns with what the metrics are served over TLS. `None`: they are served as plain HTTP, or
 /// not at all.
-pub(crate) async fn https(args: &RunArgs, address: Option<SocketAddr>) -> Result<Option<Https>> {
+async fn https(args: &RunArgs, address: Option<SocketAddr>) -> Result<Option<Https>> {
     let Some(address) = address.filter(|address| is_secure(args, *address)) else {
         if args.metrics_secure == Some(false) && args.metrics_cert_dir.is_some() {
             bail!("--metrics-cert-dir is of no use with --metrics-secure=false");
@@ -27,10 +40,7 @@ pub(crate) async fn https(args: &RunArgs, address: Option<SocketAddr>) -> Result
 }
 
 /// Returns with what the admin address is served over TLS, if a flag says so and it is served.
-pub(crate) async fn admin_https(
-    args: &RunArgs,
-    address: Option<SocketAddr>,
-) -> Result<Option<Https>> {
+async fn admin_https(args: &RunArgs, address: Option<SocketAddr>) -> Result<Option<Https>> {
     match (&args.admin_cert_dir, address) {
         (None, _) => Ok(None),
         (Some(_), None) => {

@@ -15,7 +15,7 @@ use vmhost_runtime::deploy::loader::Loader;
 use vmhost_runtime::fleet;
 use vmhost_runtime::lead::{self, Leadership};
 use vmhost_runtime::manager::Manager;
-use vmhost_runtime::observe::admin::{Addresses, Admin};
+use vmhost_runtime::observe::admin::{Addresses, Admin, Starting};
 use vmhost_runtime::observe::metrics::Metrics;
 use vmhost_runtime::rights::needs;
 use vmhost_webhook::SERVE_ON;
@@ -51,6 +51,7 @@ pub(crate) async fn command(args: RunArgs, guests: &Runtime) -> Result<()> {
     let (admin, _token_file) = token::guarded(Admin::bind(addresses(&args)?)?, token);
     let webhooks = webhooks.map(Bound::new).transpose()?;
     let mut stop = StopSignals::new()?;
+    let admin = metrics::secured(&args, admin).await?.start()?;
     let shadows = tokio::select! {
         read = shadow::read_all(shadows, source) => read?,
         () = stop.first() => return Ok(()),
@@ -109,18 +110,9 @@ async fn load_and_connect(
     home: ConnectOptions,
     election: Option<lead::Settings>,
     loader: Arc<Loader>,
-    admin: Admin,
+    admin: Starting,
     webhooks: Option<Bound>,
 ) -> Result<Connected> {
-    let admin = match metrics::https(&args, admin.metrics_address()).await? {
-        Some(https) => admin.with_https(https),
-        None => admin,
-    };
-    let admin = match metrics::admin_https(&args, admin.admin_address()).await? {
-        Some(https) => admin.with_admin_https(https),
-        None => admin,
-    };
-    let admin = admin.start()?;
     let mut plugins = FirstLoad::new(loader.clone());
     for path in &args.plugins {
         let file = component_of(path, args.common.source).await?;
@@ -154,6 +146,7 @@ async fn load_and_connect(
         MetricsAccess::Open => admin,
         MetricsAccess::Token => admin.with_reviews(connection.caller_reviews()),
     };
+    let webhooks = webhooks.map(Bound::listen).transpose()?;
     // From here on there is no `await`: a caller that cancels always has a manager to shut down.
     let leadership = match election {
         Some(settings) => {
@@ -170,7 +163,7 @@ async fn load_and_connect(
         leadership,
         tracer,
     );
-    let serving = webhooks.map(|bound| bound.serve(&connection, &manager, &metrics));
+    let serving = webhooks.map(|listening| listening.serve(&connection, &manager, &metrics));
     let serving = serving.transpose()?;
     admin.serve(
         metrics,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use tokio::net::TcpSocket;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio_util::sync::CancellationToken;
 use vmhost_cluster::Connection;
 use vmhost_runtime::manager::Manager;
@@ -20,14 +20,20 @@ use super::described::targets;
 use super::register::Registrar;
 use super::settings::{SECRET, Settings};
 
-/// How many connections may wait to be accepted, as in Rust's library.
+/// How many connections may wait to be accepted, as many as Tokio's listeners take.
 const BACKLOG: u32 = 1024;
 
-/// The socket, bound before anything else starts, so that a port in use is reported at once. It
-/// refuses connections until it is served: an API server would wait for an answer.
+/// The socket, bound before anything else starts, so that a port on which another program listens
+/// is reported at once. It refuses connections: an API server would wait for an answer.
 pub(crate) struct Bound {
     socket: TcpSocket,
     address: SocketAddr,
+    settings: Settings,
+}
+
+/// The socket, as soon as it accepts connections.
+pub(crate) struct Listening {
+    listener: TcpListener,
     settings: Settings,
 }
 
@@ -75,7 +81,7 @@ impl Bound {
     pub(crate) fn needs(&self, connection: &Connection) -> needs::Webhooks {
         let own = self.settings.cert_dir.is_none();
         needs::Webhooks {
-            secret: own.then(|| (self.namespace(connection), SECRET.to_owned())),
+            secret: own.then(|| (namespace(&self.settings, connection), SECRET.to_owned())),
             register: self.settings.register,
         }
     }
@@ -93,14 +99,30 @@ impl Bound {
         }
     }
 
-    /// The namespace of the certificate authority: that of the Service, else the host's.
-    fn namespace(&self, connection: &Connection) -> String {
-        match &self.settings.reach {
-            Some(Reach::Service { namespace, .. }) => namespace.clone(),
-            Some(Reach::Url(_)) | None => connection.default_namespace().to_owned(),
-        }
+    /// Accepts connections from now on. Must be called on the I/O runtime.
+    pub(crate) fn listen(self) -> Result<Listening> {
+        let address = self.address;
+        let listener = self.socket.listen(BACKLOG);
+        let listener = listener.with_context(|| {
+            format!("cannot listen on {address} (--webhook-bind-address): another program has taken it meanwhile")
+        })?;
+        tracing::info!("--webhook-bind-address: listening on {address}");
+        Ok(Listening {
+            listener,
+            settings: self.settings,
+        })
     }
+}
 
+/// The namespace of the certificate authority: that of the Service, else the host's.
+fn namespace(settings: &Settings, connection: &Connection) -> String {
+    match &settings.reach {
+        Some(Reach::Service { namespace, .. }) => namespace.clone(),
+        Some(Reach::Url(_)) | None => connection.default_namespace().to_owned(),
+    }
+}
+
+impl Listening {
     /// Serves the webhooks of the plugins that this manager runs. Until there is a certificate,
     /// handshakes fail, and the host is not ready. Must be called on the I/O runtime.
     pub(crate) fn serve(
@@ -109,7 +131,7 @@ impl Bound {
         manager: &Manager,
         metrics: &Metrics,
     ) -> Result<Serving> {
-        let namespace = self.namespace(connection);
+        let namespace = namespace(&self.settings, connection);
         let Settings {
             cert_dir,
             reach,
@@ -128,14 +150,8 @@ impl Bound {
             .traced(manager.tracer())
             .recorded(&manager.warnings);
         let metrics = vmhost_webhook::Metrics::new(metrics.registry())?;
-        let address = self.address;
-        let listener = self.socket.listen(BACKLOG);
-        let listener = listener.with_context(|| {
-            format!("cannot listen on {address} (--webhook-bind-address): another program has taken it meanwhile")
-        })?;
-        tracing::info!("--webhook-bind-address: listening on {address}");
         let policy = Arc::new(reviews.clone());
-        let server = Server::start(listener, keeper.shown(), policy, metrics)?;
+        let server = Server::start(self.listener, keeper.shown(), policy, metrics)?;
         manager.plugins.serve_webhooks(keeper.clone());
         let stop = CancellationToken::new();
         let (kept, of, end) = (keeper.clone(), reviews.clone(), stop.clone());

@@ -20,7 +20,7 @@ use vmhost_runtime::fleet;
 use vmhost_runtime::lead::Leadership;
 use vmhost_runtime::manager::Manager;
 use vmhost_runtime::observe::admin::token::{TokenFile, read as read_token};
-use vmhost_runtime::observe::admin::{Addresses, Admin, page};
+use vmhost_runtime::observe::admin::{Addresses, Admin, Starting, page};
 use vmhost_runtime::observe::log;
 use vmhost_runtime::observe::metrics::Metrics;
 use vmhost_runtime::rights::needs;
@@ -85,7 +85,7 @@ impl Session {
         args: &DevArgs,
         loader: Arc<Loader>,
         fleet: fleet::Settings,
-        admin: Admin,
+        admin: Starting,
         own_token: Option<&TokenFile>,
     ) -> Result<Self> {
         let manifests = manifests(args)?;
@@ -93,7 +93,6 @@ impl Session {
         let from = load(args, &loader, &mut plugin).await?;
         let (server, kubeconfig) = serve(args).await?;
         let address = tell_addresses(&admin, &kubeconfig, own_token)?;
-        let admin = admin.start()?;
 
         let home = ConnectOptions {
             kubeconfig: Some(kubeconfig),
@@ -110,7 +109,10 @@ impl Session {
             traces::start(&metrics),
         );
         let serving = match plugin.answers_reviews() {
-            true => Some(Bound::loopback()?.serve(&connection, &manager, &metrics)?),
+            true => {
+                let listening = Bound::loopback()?.listen()?;
+                Some(listening.serve(&connection, &manager, &metrics)?)
+            }
             false => None,
         };
         admin.serve(
@@ -181,6 +183,7 @@ pub(crate) async fn command(args: Box<DevArgs>, guests: &Runtime) -> Result<()> 
     let token = token::given(args.common.admin_token_file.as_deref())?;
     let (admin, own_token) = token::guarded(Admin::bind(addresses(&args)?)?, token);
     let mut stop = StopSignals::new()?;
+    let admin = admin.start()?;
     let loader = Arc::new(Loader::new(config, guests.handle().clone())?);
     let session = tokio::select! {
         session = Session::start(&args, loader, fleet, admin, own_token.as_ref()) => session?,
@@ -233,7 +236,7 @@ async fn serve(args: &DevArgs) -> Result<(Server, PathBuf)> {
 
 /// Prints the addresses of the metrics and of the page. Returns the file with the second.
 fn tell_addresses(
-    admin: &Admin,
+    admin: &Starting,
     kubeconfig: &Path,
     own_token: Option<&TokenFile>,
 ) -> Result<Option<AddressFile>> {

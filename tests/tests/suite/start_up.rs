@@ -2,9 +2,11 @@
 //! and an interrupted start leaves nothing behind.
 
 use anyhow::{Context, Result, ensure};
+use futures_util::future::try_join_all;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
 use serde_json::json;
+use tokio::net::TcpSocket;
 use vmhost_tests::both_servers;
 use vmhost_tests::guests::{self, Mode, PolicyFile};
 use vmhost_tests::host::{self, HostCommand};
@@ -110,14 +112,41 @@ async fn a_host_that_starts_answers(server: &TestServer) -> Result<()> {
     );
     let asked = net::connect(webhooks).await;
     ensure!(asked.is_err(), "an API server would wait for an answer");
-    // The question waits for the host.
-    let released = async {
-        hold.release();
-        Ok(())
-    };
-    tokio::try_join!(host.state(), released)?;
+    let second = TcpSocket::new_v4()?.bind(webhooks);
+    ensure!(second.is_err(), "another program may take the port");
+    let asked = [host.metrics_addr(), host.admin_addr()].map(|address| net::get(address, "/"));
+    for (code, text) in try_join_all(asked).await? {
+        ensure!(
+            code == 503 && text.contains("is starting"),
+            "{code}: {text}"
+        );
+    }
+    hold.release();
     host.until_ready().await?;
+    host.state().await?;
     net::connect(webhooks).await.map(drop)
+}
+
+both_servers!(flags_that_name_nothing_are_told);
+async fn flags_that_name_nothing_are_told(server: &TestServer) -> Result<()> {
+    let vms = Vms::install(server).await?;
+    let policy = PolicyFile::new("vm-stamp", &guests::vm_stamp(1, Mode::Keep)?)?;
+    let host = vms.host(&server.kubeconfig(), &policy)?;
+    let flags = [
+        "--setting",
+        "vn-stamp.a=b",
+        "--sensitive",
+        "virtualmachines",
+    ];
+    let right = ["--sensitive", "VirtualMachine=spec.password"];
+    let host = host.args(flags).args(right).ready().await?;
+    host.wait_for_line("--setting vn-stamp.…: no plugin named vn-stamp")
+        .await?;
+    host.wait_for_line("--sensitive virtualmachines: no plugin")
+        .await?;
+    let output = host.output().join("\n");
+    ensure!(!output.contains("--sensitive VirtualMachine"), "{output}");
+    Ok(())
 }
 
 both_servers!(no_worker_starts_before_all_plugins_are_set_up);

@@ -109,15 +109,10 @@ impl Admin {
     }
 
     /// Serves until the process ends. Probes are answered from now on; all else when the host has
-    /// loaded its plugins, which can take a minute.
+    /// loaded its plugins and reached its cluster, which can take a minute.
     pub fn start(self) -> Result<Starting> {
         Starting::new(self)
     }
-}
-
-/// The address of a listener that other machines may reach.
-fn far(listener: Option<&TcpListener>) -> Option<SocketAddr> {
-    local(listener).filter(|address| !address.ip().is_loopback())
 }
 
 fn local(listener: Option<&TcpListener>) -> Option<SocketAddr> {

@@ -352,9 +352,9 @@ async fn webhooks_are_registered_when_there_is_a_certificate() {
     object["spec"]["conversion"]["webhook"]["clientConfig"]["caBundle"] = json!("b2xk");
     cluster.put(DEFINITION, object);
     let targets = registration.targets();
-    let (looked, registered) = tokio::join!(
-        keeper.look(&targets, start()),
-        keeper.register(&registration)
+    let (registered, looked) = tokio::join!(
+        keeper.register(&registration),
+        keeper.look(&targets, start())
     );
     registered.unwrap();
     let looked = looked.unwrap();

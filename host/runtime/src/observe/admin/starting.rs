@@ -3,7 +3,7 @@
 //!
 //! This module owns what is served, and from when on. It must not know what a route answers.
 
-use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, OnceLock};
 
 use anyhow::Result;
@@ -21,7 +21,7 @@ use super::health::Started;
 use super::later::Later;
 use super::orders::desk::Desk;
 use super::token::Token;
-use super::{Admin, far, guard, health, local, orders, routes, spawn};
+use super::{Admin, guard, health, orders, routes, spawn};
 use crate::deploy::plugins::Plugins;
 use crate::journal::watch::Warnings;
 use crate::observe::metrics::Metrics;
@@ -30,19 +30,19 @@ use crate::shadow::order::Shadows;
 /// Listeners that are served.
 pub struct Starting {
     metrics: Option<Later>,
-    admin: Option<(IpAddr, Later)>,
+    admin: Option<Later>,
     /// The plugins, for the probes.
     started: Arc<Started>,
     token: Option<Token>,
     /// Knows who may read metrics and use the admin address. `None` if everyone may.
     callers: Option<Arc<Callers>>,
-    /// The addresses that other machines may reach, and where tokens come as plain HTTP.
-    open: Open,
+    bound: Bound,
 }
 
-/// Addresses that other machines may reach.
-struct Open {
+/// The addresses, and what is spoken there.
+struct Bound {
     metrics: Option<SocketAddr>,
+    /// Whether metrics are served as plain HTTP.
     metrics_is_plain: bool,
     admin: Option<SocketAddr>,
     admin_is_plain: bool,
@@ -50,10 +50,10 @@ struct Open {
 
 impl Starting {
     pub(super) fn new(of: Admin) -> Result<Self> {
-        let open = Open {
-            metrics: far(of.metrics.as_ref()),
+        let bound = Bound {
+            metrics: of.metrics_address(),
             metrics_is_plain: of.https.is_none(),
-            admin: far(of.admin.as_ref()),
+            admin: of.admin_address(),
             admin_is_plain: of.admin_https.is_none(),
         };
         let started = Arc::new(OnceLock::new());
@@ -61,7 +61,6 @@ impl Starting {
             let router = health::router(started.clone());
             spawn("health probes", listener, None, router)?;
         }
-        let bound = local(of.admin.as_ref()).map(|address| address.ip());
         let serve = |name, listener: Option<TcpListener>, https| -> Result<Option<Later>> {
             let Some(listener) = listener else {
                 return Ok(None);
@@ -72,12 +71,22 @@ impl Starting {
         };
         Ok(Self {
             metrics: serve("metrics", of.metrics, of.https)?,
-            admin: bound.zip(serve("admin address", of.admin, of.admin_https)?),
+            admin: serve("admin address", of.admin, of.admin_https)?,
             started,
             token: of.token,
             callers: None,
-            open,
+            bound,
         })
+    }
+
+    /// Returns the address that serves metrics, if there is one.
+    pub fn metrics_address(&self) -> Option<SocketAddr> {
+        self.bound.metrics
+    }
+
+    /// Returns the admin address, if it is served.
+    pub fn admin_address(&self) -> Option<SocketAddr> {
+        self.bound.admin
     }
 
     /// Serves metrics and the admin address only to users of the cluster who may use the path, and
@@ -104,7 +113,7 @@ impl Starting {
             let router = Router::new().route("/metrics", get(render));
             later.serve(behind(router.with_state(metrics), &self.callers, None));
         }
-        if let Some((bound, later)) = self.admin {
+        if let Some((later, address)) = self.admin.zip(self.bound.admin) {
             let (host, held) = (Arc::downgrade(plugins), warnings.clone());
             let desk = Desk {
                 slots: Arc::new(move || Some(host.upgrade()?.slots())),
@@ -118,13 +127,13 @@ impl Starting {
             let routes = routes::router(plugins, warnings, shadows.clone());
             let router = routes.merge(orders::router(desk, self.token));
             let router = behind(router, &self.callers, self.token);
-            later.serve(router.layer(from_fn_with_state(bound, guard::check)));
+            later.serve(router.layer(from_fn_with_state(address.ip(), guard::check)));
         }
     }
 
     /// Tells that others may look at objects.
     fn warn_of_strangers(&self) {
-        if let Some(address) = self.open.admin
+        if let Some(address) = far(self.bound.admin)
             && self.callers.is_none()
         {
             tracing::warn!(
@@ -135,10 +144,10 @@ impl Starting {
 
     /// Tells where tokens cross the network as plain HTTP: those of users, and that of orders.
     fn warn_of_tokens(&self) {
-        let (open, asks) = (&self.open, self.callers.is_some());
-        let metrics = open.metrics.filter(|_| asks && open.metrics_is_plain);
+        let (bound, asks) = (&self.bound, self.callers.is_some());
+        let metrics = far(bound.metrics).filter(|_| asks && bound.metrics_is_plain);
         let takes_tokens = asks || self.token.is_some();
-        let admin = open.admin.filter(|_| takes_tokens && open.admin_is_plain);
+        let admin = far(bound.admin).filter(|_| takes_tokens && bound.admin_is_plain);
         for (flag, address, cure) in [
             ("--metrics-bind-address", metrics, "use --metrics-secure"),
             (
@@ -152,6 +161,11 @@ impl Starting {
             }
         }
     }
+}
+
+/// The address, if other machines may reach it.
+fn far(address: Option<SocketAddr>) -> Option<SocketAddr> {
+    address.filter(|address| !address.ip().is_loopback())
 }
 
 /// Puts a door before these routes, if access is controlled.
