@@ -114,8 +114,8 @@ pub fn of(program: &Path) -> Result<HostCommand> {
     })
 }
 
-/// The cache folder of all hosts. Most of them run the same few components, and compiling these took
-/// a third of the processor time of all tests. An image is found by the bytes of its component.
+/// The cache folder of all hosts. Most of them run the same few components, and compiling these
+/// took a third of the processor time of all tests. An image is found by its component's bytes.
 fn compiled() -> PathBuf {
     let guests = Path::new(guests::VM_STAMP).ancestors().nth(3);
     guests.unwrap_or(Path::new("")).join("compiled")

@@ -26,21 +26,25 @@ const PORTS: std::ops::Range<u16> = 15_000..32_000;
 /// Returns `N` loopback ports without a listener that this process has not handed out before.
 /// Another process may take one before the caller binds it.
 pub fn free_ports<const N: usize>() -> Result<[u16; N]> {
+    let mut ports = [0; N];
+    for port in &mut ports {
+        *port = listener()?.local_addr()?.port();
+    }
+    Ok(ports)
+}
+
+/// Listens on a loopback port that this process has not handed out before.
+pub fn listener() -> Result<TcpListener> {
     static HANDED_OUT: AtomicU16 = AtomicU16::new(0);
     let size = PORTS.end - PORTS.start;
     // Concurrent processes begin at different ports.
     let first = (std::process::id() % u32::from(size)) as u16;
-    let mut ports = [0; N];
-    for port in &mut ports {
-        let free = (0..size).find_map(|_| {
-            let next = HANDED_OUT.fetch_add(1, Ordering::Relaxed) % size;
-            let port = PORTS.start + (first + next) % size;
-            TcpListener::bind((Ipv4Addr::LOCALHOST, port)).ok()?;
-            Some(port)
-        });
-        *port = free.context("no loopback port is free")?;
-    }
-    Ok(ports)
+    let free = (0..size).find_map(|_| {
+        let next = HANDED_OUT.fetch_add(1, Ordering::Relaxed) % size;
+        let port = PORTS.start + (first + next) % size;
+        TcpListener::bind((Ipv4Addr::LOCALHOST, port)).ok()
+    });
+    free.context("no loopback port is free")
 }
 
 /// A loopback address.

@@ -83,10 +83,9 @@ impl Proxy {
     /// credentials.
     pub async fn start(upstream: &Path) -> Result<Proxy> {
         // Not one that the kernel may give to another socket while the proxy refuses connections.
-        let [port] = net::free_ports()?;
-        let listener = TcpListener::bind(net::loopback(port))
-            .await
-            .context("binding the proxy")?;
+        let listener = net::listener()?;
+        listener.set_nonblocking(true)?;
+        let listener = TcpListener::from_std(listener).context("binding the proxy")?;
         let addr = listener
             .local_addr()
             .context("reading the proxy's address")?;

@@ -1,5 +1,5 @@
-//! A relay of bytes between hosts and a server, whose connections can vanish as if a machine or a
-//! firewall in between died: it no longer acknowledges what is sent.
+//! A relay of bytes between hosts and a server. It can go down, and its connections can vanish as
+//! if a machine or a firewall in between died: it no longer acknowledges what is sent.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -23,6 +23,8 @@ pub struct Relay {
     kubeconfig: PathBuf,
     /// A counter: connections that began before its newest change have vanished.
     swallowed: watch::Sender<u64>,
+    /// Whether all connections are broken, and new ones are closed at once.
+    down: watch::Sender<bool>,
     listener: Arc<TcpListener>,
     accepting: JoinHandle<()>,
     _dir: TempDir,
@@ -44,20 +46,27 @@ impl Relay {
             cluster["server"] = format!("https://{addr}").into();
         })?;
         let upstream: SocketAddr = upstream.context("the server has no address")?;
-        let swallowed = watch::Sender::new(0);
-        let receiver = swallowed.subscribe();
+        let (swallowed, down) = (watch::Sender::new(0), watch::Sender::new(false));
+        let (vanishing, breaking) = (swallowed.subscribe(), down.subscribe());
         let listener = Arc::new(listener);
         let accepted = listener.clone();
         let accepting = tokio::spawn(async move {
             while let Ok((stream, _)) = accepted.accept().await {
-                let mut swallowed = receiver.clone();
+                let mut swallowed = vanishing.clone();
                 swallowed.mark_unchanged();
-                tokio::spawn(pass(stream, upstream, swallowed));
+                let mut down = breaking.clone();
+                tokio::spawn(async move {
+                    tokio::select! {
+                        Ok(_) = down.wait_for(|down| *down) => {}
+                        _ = pass(stream, upstream, swallowed) => {}
+                    }
+                });
             }
         });
         Ok(Relay {
             kubeconfig: file,
             swallowed,
+            down,
             listener,
             accepting,
             _dir: dir,
@@ -72,6 +81,11 @@ impl Relay {
     /// Makes all current connections vanish. New ones work.
     pub fn swallow(&self) {
         self.swallowed.send_modify(|count| *count += 1);
+    }
+
+    /// Breaks all connections and closes new ones, or lets them pass again.
+    pub fn take_down(&self, down: bool) {
+        self.down.send_replace(down);
     }
 
     /// Makes all current connections vanish, and leaves requests for new ones without an answer

@@ -13,7 +13,6 @@ use vmhost_tests::fleet::{text, until_phase};
 use vmhost_tests::host::Host;
 use vmhost_tests::member_load::{self, Load};
 use vmhost_tests::members::{Member, Members};
-use vmhost_tests::proxy::Proxy;
 use vmhost_tests::relay::Relay;
 
 use crate::entrant;
@@ -28,6 +27,10 @@ const WARM_UP: Duration = Duration::from_secs(2);
 /// Objects that are created in each ill member right before it becomes ill, so that workers are in
 /// the middle of their turns there: more than there are workers.
 const BURST: usize = 30;
+
+/// How long the host deals with these before the load begins: their work is not what ill members
+/// cost.
+const SETTLED: Duration = Duration::from_millis(500);
 
 /// The loads of the healthy members.
 #[derive(Default)]
@@ -92,10 +95,10 @@ impl Street<'_> {
     async fn beside(&self, round: usize) -> Result<Load> {
         let [swallowing, flapping] = self.ill;
         let relay = Relay::start(&swallowing.server.kubeconfig()).await?;
-        let proxy = flapping.server.proxy().await?;
+        let flaps = Relay::start(&flapping.server.kubeconfig()).await?;
         let links = [
             (swallowing, relay.kubeconfig()),
-            (flapping, proxy.kubeconfig()),
+            (flapping, flaps.kubeconfig()),
         ];
         let name = format!("beside-{round}");
         for (member, kubeconfig) in links {
@@ -106,10 +109,14 @@ impl Street<'_> {
         }
         self.burst(&name).await?;
         relay.swallow_all()?;
-        let middle = Instant::now() + self.settings.load / 2;
+        let middle = Instant::now() + SETTLED + self.settings.load / 2;
+        let settled = async {
+            sleep(SETTLED).await;
+            self.load(&name).await
+        };
         let load = tokio::select! {
-            load = self.load(&name) => load?,
-            () = flap(&proxy) => bail!("the flapping has ended"),
+            load = settled => load?,
+            () = flap(&flaps) => bail!("the flapping has ended"),
         };
         let through = swallowing.marks.after(middle);
         ensure!(
@@ -153,11 +160,11 @@ impl Street<'_> {
     }
 }
 
-/// Breaks all connections and refuses new ones, now and again.
-async fn flap(proxy: &Proxy) {
+/// Breaks all connections and closes new ones at once, now and again.
+async fn flap(relay: &Relay) {
     loop {
-        for refuse in [true, false] {
-            proxy.refuse_connections(refuse);
+        for down in [true, false] {
+            relay.take_down(down);
             sleep(FLAP).await;
         }
     }
