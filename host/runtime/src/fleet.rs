@@ -10,6 +10,8 @@
 //! roster      which clusters begin, change and end; a task for each
 //!   |
 //! keeper      connect, check, tell clusters apart, engage, look again, leave
+//!   |
+//! line        the order in which they are told apart: of two names the older one has a cluster
 //! ```
 //! No cluster hurts another: each has a task, a connection and informers of its own, and only the
 //! first lists have a limit in common, four at a time, after those of home. A cluster that does not
