@@ -146,7 +146,7 @@ impl FirstLoad {
             };
             if !self.plugins.iter().any(is_read) {
                 tracing::warn!(
-                    "--sensitive {sensitive}: no plugin that is loaded now reads or writes such a kind; a kind is named as in manifests, such as VirtualMachine"
+                    "--sensitive {sensitive}: no plugin that is loaded now reads or writes this kind; name a kind as manifests do, for example VirtualMachine"
                 );
             }
         }

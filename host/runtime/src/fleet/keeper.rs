@@ -131,9 +131,9 @@ impl Keeper {
     /// Looks at the cluster once, and reports what it finds. Returns the pause until the next look.
     async fn look(&mut self, wanted: &Found) -> Duration {
         let followed = self.follow(wanted).await;
-        // One that fails may be well in a moment.
-        let may_stay = matches!(followed, Err(Trouble::Ill(_)));
-        self.spot.take_if(|spot| !may_stay || spot.is_old());
+        // A cluster that does not answer yet keeps its place for a while.
+        let is_ill = matches!(followed, Err(Trouble::Ill(_)));
+        self.spot.take_if(|spot| !is_ill || spot.is_old());
         match followed {
             Ok(about) => {
                 self.pause = FIRST;

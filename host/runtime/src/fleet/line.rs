@@ -15,7 +15,7 @@ use super::found::Found;
 /// How long a cluster waits for older ones.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How long a cluster that fails keeps its place: the host and its clusters may begin at once.
+/// How long a cluster that fails keeps its place. It may just be starting, as the host is.
 const KEPT: Duration = Duration::from_secs(10);
 
 /// The time when the object of a cluster was created, and the cluster's name.

@@ -104,7 +104,8 @@ fn unanswered(callers: &Callers, error: &Error) -> Response {
     unavailable(said)
 }
 
-fn unavailable(why: &str) -> Response {
+/// Asks the caller to come again in a second.
+pub(super) fn unavailable(why: &str) -> Response {
     let mut response = (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")).into_response();
     let second = HeaderValue::from_static("1");
     response.headers_mut().insert(RETRY_AFTER, second);

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{Request, State};
-use axum::http::header::RETRY_AFTER;
-use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use tokio::sync::watch;
 use tower::ServiceExt;
+
+use super::access::unavailable;
 
 /// How long a request waits: shorter than the time for which a scraper and a command wait.
 const WAIT: Duration = Duration::from_secs(5);
@@ -42,21 +42,14 @@ async fn answer(
     let there = async { routes.wait_for(Option::is_some).await.ok()?.clone() };
     match tokio::time::timeout(WAIT, there).await {
         Ok(Some(routes)) => routes.oneshot(request).await.into_response(),
-        Ok(None) | Err(_) => starting(),
+        Ok(None) | Err(_) => unavailable("this vmhost is starting"),
     }
-}
-
-fn starting() -> Response {
-    let why = "this vmhost is starting\n";
-    let mut response = (StatusCode::SERVICE_UNAVAILABLE, why).into_response();
-    let second = HeaderValue::from_static("1");
-    response.headers_mut().insert(RETRY_AFTER, second);
-    response
 }
 
 #[cfg(test)]
 mod tests {
     use axum::body::Body;
+    use axum::http::StatusCode;
     use axum::routing::get;
 
     use super::*;
