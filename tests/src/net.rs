@@ -20,8 +20,8 @@ pub const MERGE: &str = "application/merge-patch+json";
 pub const APPLY: &str = "application/apply-patch+yaml";
 
 /// The range of ports that are handed out. It is below the range from which the kernel allocates
-/// ports for connections and listeners.
-const PORTS: std::ops::Range<u16> = 15_000..32_000;
+/// ports for connections and listeners. A test that has to choose its ports itself takes lower ones.
+pub const PORTS: std::ops::Range<u16> = 19_000..32_000;
 
 /// Returns `N` loopback ports without a listener that this process has not handed out before.
 /// Another process may take one before the caller binds it.
