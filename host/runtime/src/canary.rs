@@ -18,10 +18,12 @@
 //! must not know workers or queues.
 
 use std::collections::BTreeMap;
+use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
+use foldhash::quality::FixedState;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use vmhost_cluster::Error;
@@ -249,6 +251,12 @@ impl Canary {
             true => Err(TakenBack::error()),
             false => Ok(()),
         }
+    }
+
+    /// Returns what stands for a key of this controller in the score. It depends on the canary's
+    /// seed, so that no names can be chosen that count as one key.
+    fn id(&self, controller: &str, key: &ObjectName) -> u64 {
+        FixedState::with_seed(self.seed).hash_one((controller, key.as_str()))
     }
 
     /// Counts a turn of the candidate. Returns a breach if the canary has to be aborted.

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Instant, SystemTime};
 
-use foldhash::fast::FixedState;
+use foldhash::fast::RandomState;
 use parking_lot::Mutex;
 use vmhost_core::{ObjectName, Striped};
 
@@ -96,6 +96,8 @@ struct Part {
     /// One place for each value of the shortened hash of a key. Of several keys with the same
     /// value, the last record stays.
     quiet: Vec<Option<Quiet>>,
+    /// With a key of its own, so that no names can be chosen that make way for one another.
+    hasher: RandomState,
     /// The bytes of the names of the keys in `quiet`.
     names: usize,
     /// The place at which room for long names is made next.
@@ -116,7 +118,7 @@ impl Part {
             let places = most / (size_of::<Option<Quiet>>() + NAME);
             self.quiet.resize(places.max(1), None);
         }
-        let hash = FixedState::default().hash_one(&turn.key) as usize;
+        let hash = self.hasher.hash_one(&turn.key) as usize;
         let at = hash % self.quiet.len();
         let place = &mut self.quiet[at];
         if let Some(known) = place

@@ -3,13 +3,12 @@
 //! ten of them. This module must not know how an event is sent.
 
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::time::Instant;
-use vmhost_core::EventType;
+use vmhost_core::{Digest, EventType};
 
 use super::body::micro_time;
 use super::record::{ObjectRef, RecordedEvent};
@@ -41,8 +40,8 @@ struct About {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Key {
     about: About,
-    /// A hash, because notes may be long.
-    note: u64,
+    /// Notes may be long.
+    note: Digest,
 }
 
 impl Key {
@@ -51,8 +50,6 @@ impl Key {
             version: None,
             ..object.clone()
         };
-        let mut note = DefaultHasher::new();
-        event.note.hash(&mut note);
         Self {
             about: About {
                 kind: event.kind,
@@ -62,7 +59,7 @@ impl Key {
                 regarding: unversioned(&event.regarding),
                 related: event.related.as_ref().map(unversioned),
             },
-            note: note.finish(),
+            note: Digest::of(&event.note),
         }
     }
 }
@@ -80,7 +77,7 @@ pub(super) enum Step {
 
 #[derive(Debug)]
 struct Entry {
-    note: u64,
+    note: Digest,
     namespace: String,
     name: String,
     count: u32,
@@ -186,7 +183,7 @@ impl Series {
 }
 
 /// Returns the series of an event with this note, among those of events that say the same.
-fn series_of(alike: &mut [Entry], note: u64, now: Instant) -> Option<&mut Entry> {
+fn series_of(alike: &mut [Entry], note: Digest, now: Instant) -> Option<&mut Entry> {
     let own = |entry: &Entry| entry.note == note && entry.continues(now);
     let at = match alike.iter().position(own) {
         Some(at) => at,

@@ -2,10 +2,8 @@
 //! and counts how it ended. This module must not know how a turn runs, or how a canary is carried
 //! out.
 
-use std::hash::BuildHasher;
 use std::sync::Arc;
 
-use foldhash::fast::FixedState;
 use vmhost_core::{ObjectName, Snapshot};
 
 use crate::canary::Canary;
@@ -76,7 +74,7 @@ impl Part {
     /// Counts a turn of this side. Returns a breach if the canary has to be aborted. A turn of a
     /// key that failed before the candidate took it does not count.
     pub(crate) fn note(&self, key: &ObjectName, noted: Noted) -> Option<Breach> {
-        let id = FixedState::default().hash_one((&*self.keys.label, key.as_str()));
+        let id = self.canary.id(&self.keys.label, key);
         if !self.is_candidate {
             self.canary.note_live(id, noted);
             return None;

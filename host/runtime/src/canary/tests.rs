@@ -110,6 +110,15 @@ async fn only_the_first_end_counts() {
 }
 
 #[test]
+fn each_canary_counts_keys_by_other_hashes() {
+    let (one, other) = (canary(), canary());
+    let key = ObjectName::new(Some("a"), "x");
+    assert_eq!(one.id("p/c", &key), one.id("p/c", &key));
+    assert_ne!(one.id("p/c", &key), one.id("p/d", &key));
+    assert_ne!(one.id("p/c", &key), other.id("p/c", &key));
+}
+
+#[test]
 fn nothing_counts_after_the_end() {
     let canary = canary();
     let key = ObjectName::new(Some("a"), "x");

@@ -272,6 +272,35 @@ fn a_quiet_key_that_made_way_for_another_leaves_a_gap() {
     assert_eq!(journal.counts(), (4, 0));
 }
 
+/// Whoever may create objects chooses their names, but not which names share a place.
+#[test]
+fn names_that_share_a_place_in_one_journal_do_not_in_another() {
+    let (origin, start) = (origin(), Instant::now());
+    let new = || Journal::new(1 << 18, 1);
+    let is_kept = |journal: &Journal, name: &str| !journal.of(CONTROLLER, &key(name)).1.is_empty();
+    let known = new();
+    let mut chosen = vec!["x".to_owned()];
+    for name in (0..).map(|number: u32| format!("vm-{number}")) {
+        known.quiet(quiet(&origin, "x", start));
+        known.quiet(quiet(&origin, &name, start));
+        if !is_kept(&known, "x") {
+            chosen.push(name);
+        }
+        if chosen.len() == 9 {
+            break;
+        }
+    }
+    let kept = |journal: Journal| {
+        for name in &chosen {
+            journal.quiet(quiet(&origin, name, start));
+        }
+        chosen.iter().filter(|name| is_kept(&journal, name)).count()
+    };
+    // With the same places in each journal, one name of nine would be left.
+    let all: usize = (0..16).map(|_| kept(new())).sum();
+    assert!(all > 16 * 5, "{all}");
+}
+
 #[test]
 fn long_names_of_quiet_keys_stay_within_the_bytes() {
     let (journal, origin) = (Journal::new(1 << 18, 1), origin());
