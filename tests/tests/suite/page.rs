@@ -136,6 +136,23 @@ async fn every_view_fits_every_screen(server: &TestServer) -> Result<()> {
     is_sound(&mut tab).await
 }
 
+/// Holds back the next list of turns until the page's address changes.
+const LATE_LIST: &str = "
+    window.late = [];
+    const json = Response.prototype.json, replace = history.replaceState;
+    Response.prototype.json = async function () {
+        const list = await json.call(this);
+        if (late && this.url.includes('limit=100')) await new Promise(go => late.push(go));
+        return list;
+    };
+    history.replaceState = function (...all) {
+        replace.apply(this, all);
+        if (!late?.length) return;
+        late.forEach(go => go());
+        late = null;
+    };
+    true";
+
 both_servers!(turns_are_filtered_and_held_back_by_a_pause);
 async fn turns_are_filtered_and_held_back_by_a_pause(server: &TestServer) -> Result<()> {
     let test = "turns_are_filtered_and_held_back_by_a_pause";
@@ -165,6 +182,13 @@ async fn turns_are_filtered_and_held_back_by_a_pause(server: &TestServer) -> Res
     tab.fill("[name=text]", "").await?;
     tab.choose("[name=controller]", "loops/stuck").await?;
     tab.shows("main", "No turn like this").await?;
+    // A list comes right after another filter was chosen.
+    tab.value(LATE_LIST).await?;
+    tab.choose("[name=controller]", "loops/objects").await?;
+    tab.until("late.length > 0").await?;
+    tab.choose("[name=controller]", "loops/stuck").await?;
+    tab.shows("main", "No turn like this").await?;
+    tab.hides("td a", &loops.key("good")).await?;
     tab.choose("[name=controller]", "loops/objects").await?;
     tab.shows("td a", &loops.key("invalid")).await?;
 
