@@ -14,7 +14,7 @@ use super::preview::args::PreviewArgs;
 use super::source::SourceArgs;
 use crate::address::DEV_KUBECONFIG;
 use crate::cli::clusters::ClustersArgs;
-use crate::cli::common::{CommonArgs, LogFormat, OutputFormat, QUIET};
+use crate::cli::common::{CommonArgs, LogFormat, OutputFormat};
 use crate::cli::running::HostArgs;
 
 /// The commands of a plugin's author.
@@ -54,7 +54,8 @@ impl Workshop {
     pub(crate) fn logging(&self) -> (LogFormat, &str) {
         match self {
             Self::Dev(args) => args.common.logging(),
-            _ => QUIET,
+            // The toolchain says what it installs, and which builds take long.
+            _ => (LogFormat::Text, "warn,vmhost_toolchain=info"),
         }
     }
 

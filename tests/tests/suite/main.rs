@@ -97,6 +97,7 @@ mod replay_languages;
 mod rights;
 mod rollback;
 mod rule_cases;
+mod rust_target;
 mod same_answers;
 mod same_text;
 mod sdks;
