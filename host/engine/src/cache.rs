@@ -154,3 +154,32 @@ impl Stored {
         PathBuf::from(format!("/proc/self/fd/{}", self.0.as_raw_fd()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn an_image_above_the_bound_drops_the_one_that_was_used_least_recently() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::open(folder.path()).unwrap();
+        let engine = wasmtime::Engine::default();
+        let keep = |digest: &str, size: u64| {
+            let blank = cache.blank().unwrap();
+            // A file with a hole, which takes no space on the disk.
+            blank.file().set_len(size).unwrap();
+            let Stored(file) = cache.keep(blank, digest, &engine).unwrap();
+            file.set_modified(SystemTime::now() - Duration::from_secs(3600))
+                .unwrap();
+        };
+        let is_there = |digest: &str| cache.find(digest, &engine).is_some();
+        keep("used", bound::BOUND / 2);
+        keep("unused", bound::BOUND / 2);
+        // Looking for an image is a use.
+        assert!(is_there("used"));
+        keep("new", 1);
+        assert_eq!(["used", "unused", "new"].map(is_there), [true, false, true]);
+    }
+}
