@@ -145,30 +145,48 @@ async fn gauges_of_stores_are_sums_and_go_with_what_they_show(server: &TestServe
     for (namespace, count) in [(vms.namespace(), 2), (&*other, 3)] {
         let maps: Api<ConfigMap> = Api::namespaced(server.client().await?, namespace);
         for number in 0..count {
-            let map = serde_json::from_value(
-                json!({ "metadata": { "name": format!("map-{number}") }, "data": { "a": "b" } }),
-            )?;
+            let chosen = if number == 0 { "yes" } else { "no" };
+            let map = serde_json::from_value(json!({
+                "metadata": { "name": format!("map-{number}"), "labels": { "chosen": chosen } },
+                "data": { "a": "b" },
+            }))?;
             maps.create(&PostParams::default(), &map).await?;
         }
     }
     let reads = json!({ "name": "reader", "reads": [{ "version": "v1", "kind": "ConfigMap" }] });
     let policy = PolicyFile::new("p", &describing("p", reads)?)?;
+    let chosen = json!({ "version": "v1", "kind": "ConfigMap", "labelSelector": "chosen=yes" });
+    let of_chosen = describing("q", json!({ "name": "chosen", "primary": chosen }))?;
+    let of_chosen = PolicyFile::new("q", &of_chosen)?;
     let host = host::on(&server.kubeconfig())?
         .namespace(vms.namespace())
         .namespace(&other)
         .plugin(policy.path())
+        .plugin(of_chosen.path())
+        .arg("--allow-wider")
         .ready()
         .await?;
     let metrics = host.metrics().await?;
     let config_maps = [("kind", "ConfigMap.v1")];
     let objects = metrics.sum("vmhost_store_objects", &config_maps);
-    ensure!(objects == 5.0, "both namespaces: {objects}");
+    ensure!(
+        objects == 7.0,
+        "two and three of all, and one of each by label: {objects}"
+    );
     let bytes = metrics.sum("vmhost_store_bytes", &config_maps);
-    ensure!(bytes > 5.0 * 200.0, "both namespaces: {bytes}");
+    ensure!(bytes > 7.0 * 200.0, "all of these: {bytes}");
     let reader = [("controller", "p/reader")];
     ensure!(metrics.has("workqueue_depth", &reader));
     policy.swap(&describing("p", json!({ "name": "other" }))?, Way::Rename)?;
     host.wait_for_line("swapped p: generation 2").await?;
+    eventually("those of a selector are still shown", async || {
+        let metrics = host.metrics().await?;
+        let objects = metrics.sum("vmhost_store_objects", &config_maps);
+        Ok((objects == 2.0).then_some(()))
+    })
+    .await?;
+    of_chosen.swap(&describing("q", json!({ "name": "other" }))?, Way::Rename)?;
+    host.wait_for_line("swapped q: generation 2").await?;
     eventually("nothing is shown of what is gone", async || {
         let metrics = host.metrics().await?;
         for name in ["vmhost_store_objects", "vmhost_store_bytes"] {
