@@ -68,8 +68,8 @@ pub(crate) struct CommonArgs {
         default_value = "64Mi"
     )]
     pub(crate) component_limit: String,
-    /// The size of the buffer for changes that a plugin's `map-changes` has not mapped yet: 64Mi,
-    /// 1Gi, or bytes. When it is full, every key is enqueued instead.
+    /// The size of the buffer for changes that a plugin's `map-changes` has not mapped yet, in
+    /// each cluster: 64Mi, 1Gi, or bytes. When it is full, every key is enqueued instead.
     #[arg(
         long,
         value_name = "SIZE",
