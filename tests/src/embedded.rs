@@ -13,6 +13,7 @@ use tokio::runtime::{Builder, Runtime};
 use vmhost_apiserver::{Backup, Options, Server, State};
 
 use crate::net;
+use crate::wait::eventually;
 
 /// The embedded server, in this process.
 pub struct EmbeddedServer {
@@ -40,11 +41,14 @@ fn runtime() -> Result<&'static Runtime> {
 }
 
 async fn serve(state: Arc<State>, options: Options) -> Result<Server> {
-    let starting = runtime()?.spawn(Server::start(state, options));
-    starting
-        .await
-        .context("the embedded server panicked")?
-        .context("starting the embedded server")
+    // A child that another thread starts at this moment keeps a former listener until it runs its
+    // program.
+    eventually("the embedded server starts", async || {
+        let starting = runtime()?.spawn(Server::start(state.clone(), options.clone()));
+        let started = starting.await.context("the embedded server panicked")?;
+        Ok(Some(started?))
+    })
+    .await
 }
 
 impl EmbeddedServer {

@@ -1,6 +1,7 @@
 //! Ports and plain HTTP on loopback, and requests to an API server that return the status code and
 //! the JSON.
 
+use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicU16, Ordering};
 
@@ -28,23 +29,32 @@ pub const PORTS: std::ops::Range<u16> = 19_000..32_000;
 pub fn free_ports<const N: usize>() -> Result<[u16; N]> {
     let mut ports = [0; N];
     for port in &mut ports {
-        *port = listener()?.local_addr()?.port();
+        // A listener would reach a child that another thread starts at this moment, which keeps
+        // the port until it runs its program.
+        *port = first_port(|port| {
+            let refused = std::net::TcpStream::connect(loopback(port)).err()?;
+            (refused.kind() == ErrorKind::ConnectionRefused).then_some(port)
+        })?;
     }
     Ok(ports)
 }
 
 /// Listens on a loopback port that this process has not handed out before.
 pub fn listener() -> Result<TcpListener> {
+    first_port(|port| TcpListener::bind(loopback(port)).ok())
+}
+
+/// Returns what this makes of the next port that it can use.
+fn first_port<T>(of: impl Fn(u16) -> Option<T>) -> Result<T> {
     static HANDED_OUT: AtomicU16 = AtomicU16::new(0);
     let size = PORTS.end - PORTS.start;
     // Concurrent processes begin at different ports.
     let first = (std::process::id() % u32::from(size)) as u16;
-    let free = (0..size).find_map(|_| {
+    let made = (0..size).find_map(|_| {
         let next = HANDED_OUT.fetch_add(1, Ordering::Relaxed) % size;
-        let port = PORTS.start + (first + next) % size;
-        TcpListener::bind((Ipv4Addr::LOCALHOST, port)).ok()
+        of(PORTS.start + (first + next) % size)
     });
-    free.context("no loopback port is free")
+    made.context("no loopback port is free")
 }
 
 /// A loopback address.

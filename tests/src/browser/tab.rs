@@ -134,23 +134,35 @@ impl Tab<'_> {
     }
 
     /// Clicks with the mouse on the element of this selector that shows this text, once it is
-    /// there.
+    /// there. The page may move or replace the element between the press and the release; then the
+    /// click is lost, and made again.
     pub async fn click(&mut self, selector: &str, text: &str) -> Result<()> {
-        self.shows(selector, text).await?;
         let place = format!(
-            "(() => {{ const node = {}; node.scrollIntoView({{ block: 'center' }}); \
+            "(() => {{ const node = {}; if (!node) return null; \
+             window.clicked = false; \
+             node.addEventListener('click', () => {{ window.clicked = true; }}, true); \
+             node.scrollIntoView({{ block: 'center' }}); \
              const box = node.getBoundingClientRect(); \
              return [box.x + box.width / 2, box.y + box.height / 2]; }})()",
             found(selector, text)
         );
-        let place = self.value(&place).await?;
-        for kind in ["mousePressed", "mouseReleased"] {
-            let event = json!({
-                "type": kind, "x": place[0], "y": place[1], "button": "left", "clickCount": 1,
-            });
-            self.send("Input.dispatchMouseEvent", event).await?;
-        }
-        Ok(())
+        let what = format!("a click on {selector} with {text:?}");
+        eventually(&what, async || {
+            let place = self.value(&place).await?;
+            if place.is_null() {
+                return Ok(None);
+            }
+            for kind in ["mousePressed", "mouseReleased"] {
+                let event = json!({
+                    "type": kind, "x": place[0], "y": place[1], "button": "left", "clickCount": 1,
+                });
+                self.send("Input.dispatchMouseEvent", event).await?;
+            }
+            // Another page, to which the click led, does not know it.
+            let is_lost = self.value("window.clicked === false").await?;
+            Ok((is_lost != true).then_some(()))
+        })
+        .await
     }
 
     /// Presses a key that types no text: `Escape`, `Tab`, `Enter`.

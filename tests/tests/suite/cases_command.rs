@@ -296,11 +296,7 @@ async fn an_update_writes_what_came_and_then_it_is_expected() -> Result<()> {
 async fn a_failed_call_can_be_what_is_expected() -> Result<()> {
     for (plugin, error, more) in [
         (TRAP, "the plugin trapped: panic", &[][..]),
-        (
-            SPIN,
-            "did not return within 100ms",
-            &["--call-timeout", "100ms"],
-        ),
+        (SPIN, "did not return within 1s", &["--call-timeout", "1s"]),
     ] {
         let cases = Cases::new()?;
         cases.order("fails", json!({}), Some(json!({ "error": error })))?;

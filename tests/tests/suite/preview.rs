@@ -308,7 +308,7 @@ async fn a_version_that_fails_for_all_is_not_tried_for_ever(server: &TestServer)
     ensure!(plan.all("notes").contains(&json!(left)), "{plan:#?}");
 
     let spins = Preview::at(&server.kubeconfig(), vms.namespace(), guests::SPIN)?;
-    let plan = spins.plan(&["--call-timeout", "100ms"]).await?;
+    let plan = spins.plan(&["--call-timeout", "1s"]).await?;
     plan.expect([0, 0, 0, 3])?;
     ensure!(plan.problem()?["what"] == "deadline", "{plan:#?}");
     Ok(())

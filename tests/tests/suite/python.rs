@@ -16,7 +16,7 @@ use vmhost_toolchain::Language;
 use vmhost_toolchain::scaffold::Project;
 
 /// componentize-py takes 10 s on two idle cores.
-const BUILD: Duration = Duration::from_secs(300);
+const BUILD: Duration = Duration::from_secs(600);
 
 /// The project of `vmhost new`, with a componentize-py that counts its builds.
 struct Greeter {
