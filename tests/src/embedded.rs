@@ -3,6 +3,7 @@
 //! crate.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -10,7 +11,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use anyhow::{Context, Result};
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
-use vmhost_apiserver::{Backup, Options, Server, State};
+use vmhost_apiserver::{Backup, Error, Options, Server, State};
 
 use crate::net;
 use crate::wait::eventually;
@@ -43,12 +44,18 @@ fn runtime() -> Result<&'static Runtime> {
 async fn serve(state: Arc<State>, options: Options) -> Result<Server> {
     // A child that another thread starts at this moment keeps a former listener until it runs its
     // program.
-    eventually("the embedded server starts", async || {
+    eventually("the embedded server's port is free", async || {
         let starting = runtime()?.spawn(Server::start(state.clone(), options.clone()));
-        let started = starting.await.context("the embedded server panicked")?;
-        Ok(Some(started?))
+        match starting.await {
+            Ok(Err(Error::Bind { source, .. })) if source.kind() == ErrorKind::AddrInUse => {
+                Err(source.into())
+            }
+            ended => Ok(Some(ended)),
+        }
     })
-    .await
+    .await?
+    .context("the embedded server panicked")?
+    .context("starting the embedded server")
 }
 
 impl EmbeddedServer {

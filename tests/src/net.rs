@@ -4,6 +4,7 @@
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use http::{Method, Request, header};
@@ -24,6 +25,9 @@ pub const APPLY: &str = "application/apply-patch+yaml";
 /// ports for connections and listeners. A test that has to choose its ports itself takes lower ones.
 pub const PORTS: std::ops::Range<u16> = 19_000..32_000;
 
+/// How long a listener may take to answer.
+const CONNECT: Duration = Duration::from_secs(1);
+
 /// Returns `N` loopback ports without a listener that this process has not handed out before.
 /// Another process may take one before the caller binds it.
 pub fn free_ports<const N: usize>() -> Result<[u16; N]> {
@@ -32,7 +36,8 @@ pub fn free_ports<const N: usize>() -> Result<[u16; N]> {
         // A listener would reach a child that another thread starts at this moment, which keeps
         // the port until it runs its program.
         *port = first_port(|port| {
-            let refused = std::net::TcpStream::connect(loopback(port)).err()?;
+            let address = loopback(port);
+            let refused = std::net::TcpStream::connect_timeout(&address, CONNECT).err()?;
             (refused.kind() == ErrorKind::ConnectionRefused).then_some(port)
         })?;
     }
@@ -44,7 +49,7 @@ pub fn listener() -> Result<TcpListener> {
     first_port(|port| TcpListener::bind(loopback(port)).ok())
 }
 
-/// Returns what this makes of the next port that it can use.
+/// Returns the first result of `of`, which gets the ports in turn.
 fn first_port<T>(of: impl Fn(u16) -> Option<T>) -> Result<T> {
     static HANDED_OUT: AtomicU16 = AtomicU16::new(0);
     let size = PORTS.end - PORTS.start;

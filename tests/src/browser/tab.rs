@@ -137,10 +137,13 @@ impl Tab<'_> {
     /// there. The page may move or replace the element between the press and the release; then the
     /// click is lost, and made again.
     pub async fn click(&mut self, selector: &str, text: &str) -> Result<()> {
+        self.shows(selector, text).await?;
+        // The listener looks for the element anew, before the page handles the click.
         let place = format!(
-            "(() => {{ const node = {}; if (!node) return null; \
+            "(() => {{ const find = () => {}, node = find(); if (!node) return null; \
              window.clicked = false; \
-             node.addEventListener('click', () => {{ window.clicked = true; }}, true); \
+             const hear = event => {{ if (find()?.contains(event.target)) clicked = true; }}; \
+             window.addEventListener('click', hear, {{ capture: true, once: true }}); \
              node.scrollIntoView({{ block: 'center' }}); \
              const box = node.getBoundingClientRect(); \
              return [box.x + box.width / 2, box.y + box.height / 2]; }})()",
