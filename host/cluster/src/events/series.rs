@@ -40,7 +40,7 @@ struct About {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Key {
     about: About,
-    /// Notes may be long.
+    /// A digest, because notes may be long.
     note: Digest,
 }
 
