@@ -22,7 +22,7 @@ pub const MERGE: &str = "application/merge-patch+json";
 pub const APPLY: &str = "application/apply-patch+yaml";
 
 /// The range of ports that are handed out. It is below the range from which the kernel allocates
-/// ports for connections and listeners. A test that has to choose its ports itself takes lower ones.
+/// ports for connections and listeners. A test that chooses its ports itself takes lower ones.
 pub const PORTS: std::ops::Range<u16> = 19_000..32_000;
 
 /// How long a listener may take to answer.
