@@ -42,7 +42,7 @@ fn runtime() -> Result<&'static Runtime> {
 }
 
 async fn serve(state: Arc<State>, options: Options) -> Result<Server> {
-    // A child that another thread starts at this moment keeps a former listener until it runs its
+    // A child that another thread has just started holds the former listener until it runs its
     // program.
     eventually("the embedded server's port is free", async || {
         let starting = runtime()?.spawn(Server::start(state.clone(), options.clone()));

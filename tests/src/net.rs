@@ -33,8 +33,8 @@ const CONNECT: Duration = Duration::from_secs(1);
 pub fn free_ports<const N: usize>() -> Result<[u16; N]> {
     let mut ports = [0; N];
     for port in &mut ports {
-        // A listener would reach a child that another thread starts at this moment, which keeps
-        // the port until it runs its program.
+        // Not by listening: a child that another thread starts at this moment would inherit the
+        // listener, and hold the port until it runs its program.
         *port = first_port(|port| {
             let address = loopback(port);
             let refused = std::net::TcpStream::connect_timeout(&address, CONNECT).err()?;

@@ -253,8 +253,8 @@ impl Canary {
         }
     }
 
-    /// Returns what stands for a key of this controller in the score. It depends on the canary's
-    /// seed, so that no names can be chosen that count as one key.
+    /// Returns a hash of a controller's key, for the score. It depends on the canary's seed, so
+    /// that names cannot be chosen to count as one key.
     fn id(&self, controller: &str, key: &ObjectName) -> u64 {
         FixedState::with_seed(self.seed).hash_one((controller, key.as_str()))
     }

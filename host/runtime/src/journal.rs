@@ -96,7 +96,7 @@ struct Part {
     /// One place for each value of the shortened hash of a key. Of several keys with the same
     /// value, the last record stays.
     quiet: Vec<Option<Quiet>>,
-    /// With a key of its own, so that no names can be chosen that make way for one another.
+    /// With a key of its own, so that names cannot be chosen to make way for one another.
     hasher: RandomState,
     /// The bytes of the names of the keys in `quiet`.
     names: usize,

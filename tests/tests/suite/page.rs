@@ -182,7 +182,7 @@ async fn turns_are_filtered_and_held_back_by_a_pause(server: &TestServer) -> Res
     tab.fill("[name=text]", "").await?;
     tab.choose("[name=controller]", "loops/stuck").await?;
     tab.shows("main", "No turn like this").await?;
-    // A list comes right after another filter was chosen.
+    // The list for one filter comes right after another filter was chosen.
     tab.value(LATE_LIST).await?;
     tab.choose("[name=controller]", "loops/objects").await?;
     tab.until("late.length > 0").await?;

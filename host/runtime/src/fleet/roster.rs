@@ -142,7 +142,7 @@ where
     F: Future<Output = ()> + Send + 'static,
 {
     /// The clusters by name. Of two with one name the one that has it already is taken, else the
-    /// older one: whoever may create an object must not take over a cluster that is worked in.
+    /// older one: a new object must not take over a cluster that is worked in.
     fn unique(&mut self, all: &[Vec<Found>]) -> BTreeMap<String, Found> {
         let has_it = |found: &Found| {
             let kept = self.kept.get(&found.name);

@@ -272,7 +272,7 @@ fn a_quiet_key_that_made_way_for_another_leaves_a_gap() {
     assert_eq!(journal.counts(), (4, 0));
 }
 
-/// Whoever may create objects chooses their names, but not which names share a place.
+/// Names of objects can be chosen, but not so that they share a place.
 #[test]
 fn names_that_share_a_place_in_one_journal_do_not_in_another() {
     let (origin, start) = (origin(), Instant::now());
